@@ -1,0 +1,123 @@
+"""An event-sourced ReAct loop: call the model, run its tools, repeat; everything else is a plugin.
+
+This is the front door: what other packages use, they import from here.
+"""
+
+from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
+from agent_loop.agent.registry import AgentHandle
+from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
+from agent_loop.chunks import Chunk, ReasoningDelta, TextDelta
+from agent_loop.config.load import Loaded, load_settings, state_dir
+from agent_loop.errors import (
+    Busy,
+    ConfigError,
+    Disposed,
+    Duplicate,
+    ErrorKind,
+    HarnessError,
+    NotFound,
+    ProviderError,
+    StoreError,
+)
+from agent_loop.events.bus import Bus
+from agent_loop.events.contain import stray_cancel, supervise
+from agent_loop.events.facts import (
+    AssistantChunk,
+    EndReason,
+    LoggedFact,
+    SteeringMessage,
+    ToolCall,
+    ToolResult,
+    ToolStarted,
+    TurnEnd,
+    TurnStart,
+    UserMessage,
+)
+from agent_loop.events.moments import (
+    AgentFailed,
+    Discarded,
+    Moment,
+    Pace,
+    Queued,
+    StatusChanged,
+    Steered,
+    StepEnded,
+    StepStarted,
+    ToolOutput,
+    TurnEnded,
+    TurnFlushed,
+    TurnStarted,
+    Warned,
+)
+from agent_loop.harness import Harness, open_harness, same_directory
+from agent_loop.jsonvalue import clean_text, thaw_json
+from agent_loop.messages import Content, Text
+from agent_loop.plugins.permission.approver import Approver, Decision, PermissionRequest
+from agent_loop.session.header import SessionHeader
+
+__all__ = [
+    "AgentFailed",
+    "AgentHandle",
+    "AgentOptions",
+    "Approver",
+    "AssistantChunk",
+    "Bus",
+    "Busy",
+    "Card",
+    "CardCode",
+    "CardDiff",
+    "CardItem",
+    "CardOutput",
+    "CardStatus",
+    "CardText",
+    "Chunk",
+    "ConfigError",
+    "Content",
+    "Decision",
+    "Discarded",
+    "Disposed",
+    "Duplicate",
+    "EndReason",
+    "ErrorKind",
+    "Harness",
+    "HarnessError",
+    "Loaded",
+    "Location",
+    "LoggedFact",
+    "Moment",
+    "NotFound",
+    "Pace",
+    "PermissionRequest",
+    "ProviderError",
+    "Queued",
+    "ReactLoopAgent",
+    "ReasoningDelta",
+    "SessionHeader",
+    "StatusChanged",
+    "Steered",
+    "SteeringMessage",
+    "StepEnded",
+    "StepStarted",
+    "StoreError",
+    "Text",
+    "TextDelta",
+    "ToolCall",
+    "ToolOutput",
+    "ToolResult",
+    "ToolStarted",
+    "TurnEnd",
+    "TurnEnded",
+    "TurnFlushed",
+    "TurnStart",
+    "TurnStarted",
+    "UserMessage",
+    "Warned",
+    "clean_text",
+    "load_settings",
+    "open_harness",
+    "same_directory",
+    "state_dir",
+    "stray_cancel",
+    "supervise",
+    "thaw_json",
+]

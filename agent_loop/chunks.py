@@ -1,0 +1,103 @@
+"""The pieces a model's answer arrives in, whichever provider sent them.
+
+Order within one answer: blocks open, grow and end in any interleaving told apart by `index`;
+then at most one `UsageChunk`; then one `Finish`, after which nothing follows. Facts carry these,
+so they stand below every room; folding them into a message belongs to `llm.collect`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeVar, dataclass_transform
+
+from agent_loop.errors import ErrorKind
+from agent_loop.messages import Content
+
+T = TypeVar("T")
+
+BlockKind = Literal["text", "reasoning", "tool-call"]
+FinishKind = Literal["stop", "tool-calls", "max-tokens", "refusal", "aborted", "error"]
+
+
+@dataclass_transform(frozen_default=True, eq_default=True)
+def _read_only(cls: type[T]) -> type[T]:
+    """A slotted dataclass that only the type checker freezes: real freezing costs 1.7 µs a delta."""
+    return dataclass(slots=True)(cls)
+
+
+@_read_only
+class TextDelta:
+    """More text of block `index`; opens the block when nothing did."""
+
+    index: int
+    text: str
+
+
+@_read_only
+class ReasoningDelta:
+    """More reasoning of block `index`; opens the block when nothing did."""
+
+    index: int
+    text: str
+
+
+@_read_only
+class ToolCallDelta:
+    """More of a tool call: its id and name once, its raw arguments in pieces.
+
+    An empty `id` or `name` means "as before, or not known yet".
+    """
+
+    index: int
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStart:
+    """Opens block `index`."""
+
+    index: int
+    kind: BlockKind
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnd:
+    """Ends block `index`; `block`, when given, is its authoritative content."""
+
+    index: int
+    block: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call; the counts are disjoint.
+
+    Attributes:
+        input_tokens: Read afresh, without what came from a cache.
+        reasoning_tokens: Written as reasoning and not counted in `output_tokens`.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChunk:
+    """What the call cost; the last one counts."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Why the answer ended. With kind `error`, `error_kind` and `message` say what failed."""
+
+    kind: FinishKind
+    message: str = ""
+    error_kind: ErrorKind = "unknown"
+
+
+Chunk = TextDelta | ReasoningDelta | ToolCallDelta | BlockStart | BlockEnd | UsageChunk | Finish

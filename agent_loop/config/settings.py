@@ -1,0 +1,125 @@
+"""What can be set, and what a right value is, in words.
+
+Owns the shape of `config.toml`, format 1. Where values come from belongs to `load`; which model they
+name, to `resolve`.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
+
+FORMAT: Final = 1
+
+PermissionMode = Literal["ask", "full-auto"]
+ProviderKind = Literal["openai", "scripted", "demo"]
+
+BUILT_IN_PROVIDERS: Final[tuple[ProviderKind, ...]] = ("openai", "scripted", "demo")
+"""Providers there are without a table in the file; each is named for its kind."""
+
+TABLE_WORDS: Final = "a table"
+TABLES_WORDS: Final = "an array of tables"
+REQUIRED_WORDS: Final = {
+    "kind": '"openai", "scripted" or "demo"',
+    "id": "1 to 64 letters, digits, dots, dashes or underscores",
+}
+"""What a value without a default must be, by its key."""
+
+
+def _must_be(words: str) -> WrapValidator:
+    """Says what would be right, in place of the library's text, which changes by version."""
+
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise PydanticCustomError("must_be", "{words}", {"words": words}) from error
+
+    return WrapValidator(check)
+
+
+_Text = Annotated[str, _must_be("text")]
+# It becomes part of session ids, and those are file names.
+_AgentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$"), _must_be(REQUIRED_WORDS["id"])]
+_Model = Annotated[str, _must_be("text like PROVIDER/NAME")]
+_Url = Annotated[
+    str, Field(pattern=r"^https?://[^\s/]"), _must_be("an address that begins with http:// or https://")
+]
+_Variable = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+    _must_be("the name of an environment variable, never the key itself"),
+]
+_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _must_be("a number of seconds greater than 0")]
+_Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
+_Mode = Annotated[PermissionMode, _must_be('"ask" or "full-auto"')]
+_Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
+_Format = Annotated[Literal[1], _must_be("1, the only format this version reads")]
+
+
+class _Table(BaseModel):
+    # Strict: the text "5" is no number. Unknown keys are warned of by `load`, and kept out of here.
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class AgentSettings(_Table):
+    """How an agent works unless told otherwise.
+
+    Attributes:
+        model: `PROVIDER/NAME`; None until somebody chooses.
+        max_steps: Most model calls in one turn.
+    """
+
+    model: _Model | None = None
+    system_prompt: _Text | None = None
+    permission_mode: _Mode = "ask"
+    max_steps: _Steps = 200
+
+
+class ProviderSettings(_Table):
+    """Where models live.
+
+    Attributes:
+        base_url: Up to and without `/chat/completions`; None for the usual place of its kind.
+        api_key_env: Variable that holds the key; None for the usual one, if any.
+        idle_timeout_s: Longest silence of a running answer.
+        script: For `scripted`, the file with its answers.
+        control: For `scripted`, `host:port` of whoever releases held answers.
+    """
+
+    kind: _Kind
+    base_url: _Url | None = None
+    api_key_env: _Variable | None = None
+    idle_timeout_s: _Seconds = 120.0
+    script: _Text | None = None
+    control: _Text | None = None
+
+
+class AgentEntry(_Table):
+    """An agent that is there when the server starts."""
+
+    id: _AgentId
+    model: _Model | None = None
+    system_prompt: _Text | None = None
+    resume_session_id: _Text | None = None
+
+
+def _built_in_providers() -> dict[str, ProviderSettings]:
+    return {name: ProviderSettings(kind=name) for name in BUILT_IN_PROVIDERS}
+
+
+class Settings(_Table):
+    """The whole file. `plugins` holds a table for each plugin, read by the plugin itself."""
+
+    format: _Format = FORMAT
+    agent: AgentSettings = AgentSettings()
+    providers: dict[str, ProviderSettings] = Field(default_factory=_built_in_providers)
+    agents: list[AgentEntry] = Field(default_factory=list)
+    plugins: dict[str, dict[str, Any]] = Field(default_factory=dict)

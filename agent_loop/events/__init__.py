@@ -1,0 +1,1 @@
+"""What happens, and how others hear of it: durable facts, live moments, the bus between them."""

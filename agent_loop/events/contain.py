@@ -1,0 +1,28 @@
+"""Keeps one task's trouble to itself.
+
+A child of a task group that ends with a CancelledError nobody asked for (it awaited a future that
+somebody else cancelled) silently ends the whole group. Whoever runs foreign code asks `stray_cancel`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+def stray_cancel() -> bool:
+    """Whether the CancelledError being handled was never asked of this task."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() == 0
+
+
+async def supervise(
+    name: str, run: Callable[[], Awaitable[object]], on_fail: Callable[[str, BaseException], object]
+) -> None:
+    """Run a long-lived task: one raise is handed to `on_fail(name, error)`, never to the task group."""
+    try:
+        await run()
+    except Exception as error:
+        on_fail(name, error)
+    except asyncio.CancelledError as error:
+        if not stray_cancel():
+            raise
+        on_fail(name, error)

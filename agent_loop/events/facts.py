@@ -1,0 +1,328 @@
+"""Facts: the durable `session/event`s a session log is made of, a closed union.
+
+A fact is made without a place; the session log, its only writer, stamps `seq` and `time` on it
+once. After that it never changes. Turning facts into JSON and back belongs to `facts_json`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from agent_loop.cards import Card
+from agent_loop.chunks import Chunk, ReasoningDelta, TextDelta, Usage
+from agent_loop.errors import ErrorKind
+from agent_loop.messages import Content, Source
+
+Scope = Literal["step", "turn", "session"]
+EndKind = Literal[
+    "completed",
+    "aborted",
+    "error",
+    "disposed",
+    "max-tokens",
+    "max-steps",
+    "refusal",
+    "interrupted",
+]
+CancelCause = Literal["client", "caller", "plugin", "disposed"]
+Outcome = Literal["ran", "denied", "skipped", "interrupted", "unknown"]
+DecidedBy = Literal["user", "rule", "mode", "cancel", "closed"]
+
+
+class Fact:
+    """What every fact has besides its own data.
+
+    Attributes:
+        seq: Place in the log, from 0 without gaps; set by the log.
+        time: Milliseconds since the epoch; set by the log.
+    """
+
+    __slots__ = ("seq", "time")
+    TYPE: ClassVar[str]
+    SCOPE: ClassVar[Scope]
+    IGNORABLE: ClassVar[bool] = False
+    seq: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Why a turn began: a queued message, or context put in while idle; `source` is the first one's."""
+
+    kind: Literal["message", "injection"]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class EndReason:
+    """Why a turn ended.
+
+    Attributes:
+        text: For `aborted`, the words of whoever stopped it.
+        error_kind: For `error`, what failed.
+        message: For `error`, words a person can read.
+        data: For `error`, further facts for the editor: status, retryAfter, provider.
+    """
+
+    kind: EndKind
+    cause: CancelCause | None = None
+    text: str = ""
+    error_kind: ErrorKind | None = None
+    message: str = ""
+    data: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a command ended: one of `code` and `signal`, and whether its time ran out."""
+
+    code: int | None = None
+    signal: str | None = None
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart(Fact):
+    TYPE: ClassVar[str] = "turn/start"
+    SCOPE: ClassVar[Scope] = "turn"
+    turn: int
+    trigger: Trigger
+    message_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd(Fact):
+    TYPE: ClassVar[str] = "turn/end"
+    SCOPE: ClassVar[Scope] = "turn"
+    turn: int
+    reason: EndReason
+
+
+@dataclass(frozen=True, slots=True)
+class StepStart(Fact):
+    TYPE: ClassVar[str] = "step/start"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd(Fact):
+    TYPE: ClassVar[str] = "step/end"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage(Fact):
+    TYPE: ClassVar[str] = "user/message"
+    SCOPE: ClassVar[Scope] = "turn"
+    turn: int
+    id: str
+    content: tuple[Content, ...]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMessage(Fact):
+    TYPE: ClassVar[str] = "context/message"
+    SCOPE: ClassVar[Scope] = "turn"
+    turn: int
+    content: tuple[Content, ...]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class SteeringMessage(Fact):
+    TYPE: ClassVar[str] = "steering/message"
+    SCOPE: ClassVar[Scope] = "turn"
+    turn: int
+    id: str
+    content: tuple[Content, ...]
+    source: Source
+
+
+class AssistantChunk(Fact):
+    """One piece of a model's answer; slotted by hand because one is made per delta."""
+
+    __slots__ = ("attempt", "chunk", "step", "turn")
+    TYPE: ClassVar[str] = "assistant/chunk"
+    SCOPE: ClassVar[Scope] = "step"
+
+    def __init__(self, turn: int, step: int, attempt: int, chunk: Chunk) -> None:
+        self.turn = turn
+        self.step = step
+        self.attempt = attempt
+        self.chunk = chunk
+
+
+class AssistantRun(Fact):
+    """`len(texts)` consecutive text or reasoning deltas of one block, losslessly, as one object.
+
+    `seq` and `time` are the first delta's; `dt_ms[i]` is the time since the delta before (0 for the first).
+    Only the log makes one; whoever iterates a log sees the chunk facts it stands for.
+    """
+
+    __slots__ = ("attempt", "dt_ms", "index", "kind", "last_time", "step", "texts", "turn")
+    TYPE: ClassVar[str] = "assistant/run"
+    SCOPE: ClassVar[Scope] = "step"
+
+    def __init__(
+        self,
+        turn: int,
+        step: int,
+        attempt: int,
+        index: int,
+        kind: Literal["text", "reasoning"],
+        seq: int,
+        time: int,
+    ) -> None:
+        self.turn = turn
+        self.step = step
+        self.attempt = attempt
+        self.index = index
+        self.kind = kind
+        self.seq = seq
+        self.time = time
+        self.last_time = time
+        self.texts: list[str] = []
+        self.dt_ms: list[int] = []
+
+    def facts_from(self, seq: int) -> list["AssistantChunk"]:
+        """The chunk facts from place `seq` on that this run stands for."""
+        make = TextDelta if self.kind == "text" else ReasoningDelta
+        facts, time = [], self.time
+        for at, (text, dt_ms) in enumerate(zip(self.texts, self.dt_ms, strict=True), self.seq):
+            time += dt_ms
+            if at >= seq:
+                fact = AssistantChunk(self.turn, self.step, self.attempt, make(self.index, text))
+                fact.seq, fact.time = at, time
+                facts.append(fact)
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage(Fact):
+    TYPE: ClassVar[str] = "assistant/message"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    attempt: int
+    content: tuple[Content, ...]
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall(Fact):
+    """A call the model asked for. `card` is None when nobody was or will be shown it."""
+
+    TYPE: ClassVar[str] = "tool/call"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    call_id: str
+    name: str
+    arguments: str
+    card: Card | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted(Fact):
+    TYPE: ClassVar[str] = "tool/started"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult(Fact):
+    """What came of a call. `content` is what the model reads; `card` is what a person sees at the end."""
+
+    TYPE: ClassVar[str] = "tool/result"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    call_id: str
+    content: tuple[Content, ...]
+    is_error: bool
+    outcome: Outcome
+    error_code: str | None = None
+    exit: Exit | None = None
+    card: Card | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAsked(Fact):
+    TYPE: ClassVar[str] = "permission/asked"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    call_id: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionDecided(Fact):
+    TYPE: ClassVar[str] = "permission/decided"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    call_id: str
+    allowed: bool
+    by: DecidedBy
+    option: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecorded(Fact):
+    TYPE: ClassVar[str] = "usage"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecorded(Fact):
+    TYPE: ClassVar[str] = "error"
+    SCOPE: ClassVar[Scope] = "turn"
+    turn: int
+    message: str
+    code: str
+    kind: ErrorKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFact(Fact):
+    """Whatever a plugin wants kept; `data` is frozen, lossless JSON. Safe for others to skip."""
+
+    TYPE: ClassVar[str] = "plugin/fact"
+    SCOPE: ClassVar[Scope] = "session"
+    IGNORABLE: ClassVar[bool] = True
+    plugin: str
+    kind: str
+    data: Any
+
+
+LoggedFact = (
+    TurnStart
+    | TurnEnd
+    | StepStart
+    | StepEnd
+    | UserMessage
+    | ContextMessage
+    | SteeringMessage
+    | AssistantChunk
+    | AssistantMessage
+    | ToolCall
+    | ToolStarted
+    | ToolResult
+    | PermissionAsked
+    | PermissionDecided
+    | UsageRecorded
+    | ErrorRecorded
+    | PluginFact
+)
+"""Every fact a log shows when iterated; match on it to the last case."""

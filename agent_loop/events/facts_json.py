@@ -1,0 +1,287 @@
+"""Facts to JSON rows and back: `{"seq", "time", "type", "data"}`, format version 1.
+
+Owns the spelling of every fact on disk. Reading is strict: a row that does not fit raises, and
+the store decides what a broken row means.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, assert_never
+
+from agent_loop import chunks as c
+from agent_loop.cards import card_from_json, card_to_json
+from agent_loop.events import facts as f
+from agent_loop.jsonvalue import freeze_json, thaw_json
+from agent_loop.messages import Json, content_from_json, content_to_json
+
+FORMAT_VERSION: Final = 1
+
+
+def fact_to_json(fact: f.LoggedFact) -> Json:
+    """The row of one fact, ready for a serialiser."""
+    return {"seq": fact.seq, "time": fact.time, "type": fact.TYPE, "data": _data_of(fact)}
+
+
+def fact_from_json(row: Any) -> f.LoggedFact:
+    """The fact a row stands for, `seq` and `time` set.
+
+    Raises:
+        ValueError: The row is not one this version wrote; the message says why.
+    """
+    try:
+        fact = _READERS[row["type"]](row["data"])
+        seq, time = row["seq"], row["time"]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"not a fact of format {FORMAT_VERSION}: {error!r}") from error
+
+    if type(seq) is not int or type(time) is not int:
+        raise ValueError("not a fact: seq and time must be integers")
+    return placed(fact, seq, time)
+
+
+def placed(fact: f.LoggedFact, seq: int, time: int) -> f.LoggedFact:
+    """Stamp a fact's place and time; for the log, and for whoever reads a log back."""
+    object.__setattr__(fact, "seq", seq)
+    object.__setattr__(fact, "time", time)
+    return fact
+
+
+def chunk_to_json(chunk: c.Chunk) -> Json:
+    """One chunk as JSON; `chunk_from_json` is the way back."""
+    match chunk:
+        case c.TextDelta(index, text):
+            return {"type": "text-delta", "index": index, "text": text}
+        case c.ReasoningDelta(index, text):
+            return {"type": "reasoning-delta", "index": index, "text": text}
+        case c.ToolCallDelta(index, call_id, name, arguments):
+            return {
+                "type": "tool-call-delta",
+                "index": index,
+                "id": call_id,
+                "name": name,
+                "arguments": arguments,
+            }
+        case c.BlockStart(index, kind):
+            return {"type": "block-start", "index": index, "kind": kind}
+        case c.BlockEnd(index, block):
+            value: Json = {"type": "block-end", "index": index}
+            return value if block is None else {**value, "block": content_to_json((block,))[0]}
+        case c.UsageChunk(usage):
+            return {"type": "usage", "usage": _usage_to_json(usage)}
+        case c.Finish(kind="error") as finish:
+            return {
+                "type": "finish",
+                "kind": "error",
+                "message": finish.message,
+                "errorKind": finish.error_kind,
+            }
+        case c.Finish(kind):
+            return {"type": "finish", "kind": kind}
+        case _:
+            assert_never(chunk)
+
+
+def chunk_from_json(value: Json) -> c.Chunk:
+    """A chunk from what `chunk_to_json` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: The value was not written by this house.
+    """
+    match value["type"]:
+        case "text-delta":
+            return c.TextDelta(value["index"], value["text"])
+        case "reasoning-delta":
+            return c.ReasoningDelta(value["index"], value["text"])
+        case "tool-call-delta":
+            return c.ToolCallDelta(value["index"], value["id"], value["name"], value["arguments"])
+        case "block-start":
+            return c.BlockStart(value["index"], value["kind"])
+        case "block-end":
+            block = value.get("block")
+            return c.BlockEnd(value["index"], None if block is None else content_from_json([block])[0])
+        case "usage":
+            return c.UsageChunk(_usage_from_json(value["usage"]))
+        case "finish":
+            return c.Finish(value["kind"], value.get("message", ""), value.get("errorKind", "unknown"))
+        case other:
+            raise ValueError(f"unknown chunk type {other!r}")
+
+
+def _data_of(fact: f.LoggedFact) -> Json:
+    match fact:
+        case f.AssistantChunk(turn=turn, step=step, attempt=attempt, chunk=chunk):
+            return {"turn": turn, "step": step, "attempt": attempt, "chunk": chunk_to_json(chunk)}
+        case f.TurnStart(turn, trigger, message_ids):
+            source = {"kind": trigger.kind, "source": thaw_json(trigger.source)}
+            return {"turn": turn, "trigger": source, "messageIds": list(message_ids)}
+        case f.TurnEnd(turn, reason):
+            return {"turn": turn, "reason": _reason_to_json(reason)}
+        case f.StepStart(turn, step) | f.StepEnd(turn, step):
+            return {"turn": turn, "step": step}
+        case f.UserMessage(turn, message_id, content, source) | f.SteeringMessage(
+            turn, message_id, content, source
+        ):
+            return {
+                "turn": turn,
+                "id": message_id,
+                "content": content_to_json(content),
+                "source": thaw_json(source),
+            }
+        case f.ContextMessage(turn, content, source):
+            return {"turn": turn, "content": content_to_json(content), "source": thaw_json(source)}
+        case f.AssistantMessage(turn, step, attempt, content, interrupted):
+            return {
+                "turn": turn,
+                "step": step,
+                "attempt": attempt,
+                "content": content_to_json(content),
+                "interrupted": interrupted,
+            }
+        case f.ToolCall(turn, step, call_id, name, arguments, card):
+            return {
+                "turn": turn,
+                "step": step,
+                "callId": call_id,
+                "name": name,
+                "arguments": arguments,
+                "card": None if card is None else card_to_json(card),
+            }
+        case f.ToolStarted(turn, step, call_id):
+            return {"turn": turn, "step": step, "callId": call_id}
+        case f.ToolResult():
+            return _result_to_json(fact)
+        case f.PermissionAsked(turn, step, call_id, options):
+            return {"turn": turn, "step": step, "callId": call_id, "options": list(options)}
+        case f.PermissionDecided(turn, step, call_id, allowed, by, option):
+            return {
+                "turn": turn,
+                "step": step,
+                "callId": call_id,
+                "allowed": allowed,
+                "by": by,
+                "option": option,
+            }
+        case f.UsageRecorded(turn, step, usage):
+            return {"turn": turn, "step": step, "usage": _usage_to_json(usage)}
+        case f.ErrorRecorded(turn, message, code, kind):
+            value = {"turn": turn, "message": message, "code": code}
+            return value if kind is None else {**value, "kind": kind}
+        case f.PluginFact(plugin, kind, data):
+            return {"plugin": plugin, "kind": kind, "data": thaw_json(data), "ignorable": True}
+        case _:
+            assert_never(fact)
+
+
+def _reason_to_json(reason: f.EndReason) -> Json:
+    match reason.kind:
+        case "aborted":
+            return {"kind": "aborted", "cause": reason.cause, "text": reason.text}
+        case "error":
+            value: Json = {"kind": "error", "errorKind": reason.error_kind, "message": reason.message}
+            return value if reason.data is None else {**value, "data": thaw_json(reason.data)}
+        case kind:
+            return {"kind": kind}
+
+
+def _reason_from_json(value: Json) -> f.EndReason:
+    data = value.get("data")
+    return f.EndReason(
+        kind=value["kind"],
+        cause=value.get("cause"),
+        text=value.get("text", ""),
+        error_kind=value.get("errorKind"),
+        message=value.get("message", ""),
+        data=None if data is None else freeze_json(data),
+    )
+
+
+def _result_to_json(fact: f.ToolResult) -> Json:
+    value: Json = {
+        "turn": fact.turn,
+        "step": fact.step,
+        "callId": fact.call_id,
+        "content": content_to_json(fact.content),
+        "isError": fact.is_error,
+        "outcome": fact.outcome,
+        "card": None if fact.card is None else card_to_json(fact.card),
+    }
+    if fact.error_code is not None:
+        value["errorCode"] = fact.error_code
+    if fact.exit is not None:
+        value["exit"] = {"code": fact.exit.code, "signal": fact.exit.signal, "timedOut": fact.exit.timed_out}
+    return value
+
+
+def _result_from_json(d: Json) -> f.ToolResult:
+    ended, card = d.get("exit"), d["card"]
+    return f.ToolResult(
+        turn=d["turn"],
+        step=d["step"],
+        call_id=d["callId"],
+        content=content_from_json(d["content"]),
+        is_error=d["isError"],
+        outcome=d["outcome"],
+        error_code=d.get("errorCode"),
+        exit=None if ended is None else f.Exit(ended["code"], ended["signal"], ended["timedOut"]),
+        card=None if card is None else card_from_json(card),
+    )
+
+
+def _usage_to_json(usage: c.Usage) -> Json:
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cacheReadTokens": usage.cache_read_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
+        "reasoningTokens": usage.reasoning_tokens,
+    }
+
+
+def _usage_from_json(d: Json) -> c.Usage:
+    return c.Usage(
+        d["inputTokens"], d["outputTokens"], d["cacheReadTokens"], d["cacheWriteTokens"], d["reasoningTokens"]
+    )
+
+
+def _tool_call_from_json(d: Json) -> f.ToolCall:
+    card = None if d["card"] is None else card_from_json(d["card"])
+    return f.ToolCall(d["turn"], d["step"], d["callId"], d["name"], d["arguments"], card)
+
+
+def _turn_start_from_json(d: Json) -> f.TurnStart:
+    trigger = f.Trigger(d["trigger"]["kind"], freeze_json(d["trigger"]["source"]))
+    return f.TurnStart(d["turn"], trigger, tuple(d["messageIds"]))
+
+
+_READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
+    f.TurnStart.TYPE: _turn_start_from_json,
+    f.TurnEnd.TYPE: lambda d: f.TurnEnd(d["turn"], _reason_from_json(d["reason"])),
+    f.StepStart.TYPE: lambda d: f.StepStart(d["turn"], d["step"]),
+    f.StepEnd.TYPE: lambda d: f.StepEnd(d["turn"], d["step"]),
+    f.UserMessage.TYPE: lambda d: f.UserMessage(
+        d["turn"], d["id"], content_from_json(d["content"]), freeze_json(d["source"])
+    ),
+    f.SteeringMessage.TYPE: lambda d: f.SteeringMessage(
+        d["turn"], d["id"], content_from_json(d["content"]), freeze_json(d["source"])
+    ),
+    f.ContextMessage.TYPE: lambda d: f.ContextMessage(
+        d["turn"], content_from_json(d["content"]), freeze_json(d["source"])
+    ),
+    f.AssistantChunk.TYPE: lambda d: f.AssistantChunk(
+        d["turn"], d["step"], d["attempt"], chunk_from_json(d["chunk"])
+    ),
+    f.AssistantMessage.TYPE: lambda d: f.AssistantMessage(
+        d["turn"], d["step"], d["attempt"], content_from_json(d["content"]), d["interrupted"]
+    ),
+    f.ToolCall.TYPE: _tool_call_from_json,
+    f.ToolStarted.TYPE: lambda d: f.ToolStarted(d["turn"], d["step"], d["callId"]),
+    f.ToolResult.TYPE: _result_from_json,
+    f.PermissionAsked.TYPE: lambda d: f.PermissionAsked(
+        d["turn"], d["step"], d["callId"], tuple(d["options"])
+    ),
+    f.PermissionDecided.TYPE: lambda d: f.PermissionDecided(
+        d["turn"], d["step"], d["callId"], d["allowed"], d["by"], d["option"]
+    ),
+    f.UsageRecorded.TYPE: lambda d: f.UsageRecorded(d["turn"], d["step"], _usage_from_json(d["usage"])),
+    f.ErrorRecorded.TYPE: lambda d: f.ErrorRecorded(d["turn"], d["message"], d["code"], d.get("kind")),
+    f.PluginFact.TYPE: lambda d: f.PluginFact(d["plugin"], d["kind"], freeze_json(d["data"])),
+}

@@ -1,0 +1,210 @@
+"""The composition root: settings in, a running harness out.
+
+Owns what is built, in which order, and that everything ends in the reverse one.
+"""
+
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from agent_loop.agent.agent import AgentOptions
+from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
+from agent_loop.config.load import Loaded
+from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.errors import ConfigError, HarnessError
+from agent_loop.events.bus import Bus
+from agent_loop.events.contain import supervise
+from agent_loop.ids import new_id
+from agent_loop.llm.provider import Provider
+from agent_loop.llm.providers.demo import Demo
+from agent_loop.llm.providers.openai_compatible import OpenAICompatible
+from agent_loop.llm.providers.scripted import Scripted
+from agent_loop.llm.registry import LlmRegistry
+from agent_loop.loop.agent_loop import AgentLoop
+from agent_loop.persistence.jsonl import JsonlStore
+from agent_loop.plugins.permission.plugin import Permission
+from agent_loop.plugins.scope import PluginScope
+from agent_loop.prompt.bundled import bundled_sections
+from agent_loop.prompt.system_prompt import SystemPrompt
+from agent_loop.session.header import SessionHeader
+from agent_loop.session.sessions import Sessions
+from agent_loop.tools.bundled import bundled_tools
+from agent_loop.tools.registry import ToolRegistry
+from agent_loop.workspace.children import CLOSING_KILL_GRACE_S, Children
+from agent_loop.workspace.local_commands import LocalCommands
+from agent_loop.workspace.local_files import LocalFiles
+from agent_loop.workspace.roots import Roots
+from agent_loop.workspace.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+class Harness:
+    """Everything that runs, wired; made by `open_harness`.
+
+    Attributes:
+        children: Every running child process group, for a hard exit.
+    """
+
+    def __init__(self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup) -> None:
+        self._loaded = loaded
+        self._environ = environ
+        self._drivers = drivers
+        self._spill = str(loaded.state_dir / "spill")
+        self._warming = False
+        self.children = Children()
+        self.bus = Bus()
+        self.sessions = Sessions(self.bus)
+        self.agents = Agents(self.bus)
+        self.llm = LlmRegistry(self.bus)
+        self.tools = ToolRegistry(self.bus)
+        self.prompt = SystemPrompt(self.bus)
+        self.store = JsonlStore(loaded.state_dir)
+        for tool in bundled_tools():
+            self.tools.register(tool)
+        bundled_sections(self.prompt)
+        self.permission = Permission(self.plugin_scope(), loaded.settings.agent.permission_mode)
+        self._factory = AgentLoop(
+            bus=self.bus,
+            sessions=self.sessions,
+            agents=self.agents,
+            llm=self.llm,
+            tools=self.tools,
+            prompt=self.prompt,
+            workspace=self._workspace,
+            drivers=drivers,
+            store=self.store,
+        )
+        self.agents.set_factory(self._factory)
+
+    def plugin_scope(self) -> PluginScope:
+        """A fresh scope for one plugin."""
+        return PluginScope(
+            bus=self.bus, agents=self.agents, sessions=self.sessions, tools=self.tools, prompt=self.prompt
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know of their settings."""
+        return self._loaded.warnings
+
+    async def create_session(self, cwd: str, *, session_id: str | None = None) -> AgentHandle:
+        """A fresh, stored session in `cwd` with a running agent.
+
+        Raises:
+            ConfigError: The settings are broken, or no usable model is chosen.
+            HarnessError: `cwd` (code CWD) is no directory.
+            StoreError: The session could not be stored.
+        """
+        options = self._options()
+        await _require_directory(cwd)
+        return await self.agents.create(NewAgent(session_id or new_id(), cwd, options=options))
+
+    async def resume_session(
+        self, session_id: str, check: Callable[[SessionHeader], None] = lambda header: None
+    ) -> AgentHandle:
+        """The stored session with an agent that continues it.
+
+        Args:
+            check: Sees the stored header before anything is built; what it raises ends the resume.
+        Raises:
+            ConfigError, NotFound, StoreError, Duplicate: See `create_session` and `AgentFactory.resume`.
+        """
+        return await self._factory.resume(session_id, self._options(), check)
+
+    def hasten(self) -> None:
+        """The process is about to end: running commands get less time to leave."""
+        self.children.kill_grace_s = CLOSING_KILL_GRACE_S
+
+    def warm_up(self) -> None:
+        """Begin, once, what the first model call would have to wait for; in the background."""
+        if not self._warming:
+            self._warming = True
+            self._drivers.start_soon(supervise, "warm-up", self._load_provider, _report)
+
+    async def start_configured(self) -> list[AgentHandle]:
+        """The agents the settings name; one that cannot be resumed is a warning, never a failed start."""
+        handles = []
+        for entry in self._loaded.settings.agents:
+            options = self._options(entry.model, entry.system_prompt)
+            if not entry.resume_session_id:
+                new = NewAgent(f"{entry.id}-session-{new_id()}", options=options)
+                handles.append(await self.agents.create(new))
+                continue
+            try:
+                handles.append(await self.agents.resume(entry.resume_session_id, options))
+            except HarnessError as error:
+                log.warning(
+                    "agent %s: session %s was not resumed: %s", entry.id, entry.resume_session_id, error
+                )
+        return handles
+
+    def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
+        if self._loaded.error is not None:
+            raise self._loaded.error
+        settings = self._loaded.settings
+        resolved = resolve_model(settings, self._environ, model=model)
+        self._register(resolved)
+        return AgentOptions(
+            model=f"{resolved.provider_name}/{resolved.model}",
+            system_prompt=system_prompt or settings.agent.system_prompt or "",
+            max_steps=settings.agent.max_steps,
+        )
+
+    def _register(self, model: ResolvedModel) -> None:
+        if not self.llm.has(model.provider_name):
+            self.llm.register(_provider(model))
+
+    async def _load_provider(self) -> None:
+        await self.llm.get(self._options().model.partition("/")[0]).load()
+
+    def _workspace(self, header: SessionHeader) -> Workspace:
+        return Workspace(
+            Roots(header.cwd or os.getcwd()), LocalFiles(), LocalCommands(self.children, self._spill)
+        )
+
+
+@asynccontextmanager
+async def open_harness(loaded: Loaded, environ: Mapping[str, str] = os.environ) -> AsyncIterator[Harness]:
+    """Run a harness for as long as the context lasts; sessions must be disposed before it ends."""
+    async with anyio.create_task_group() as drivers:
+        harness = Harness(loaded, environ, drivers)
+        try:
+            yield harness
+        finally:
+            with anyio.CancelScope(shield=True):
+                await harness.llm.aclose()
+                await harness.store.aclose()
+            drivers.cancel_scope.cancel()
+
+
+def same_directory(one: str, other: str) -> bool:
+    """Whether two spellings name one directory, by real path."""
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _provider(model: ResolvedModel) -> Provider:
+    match model.kind:
+        case "openai":
+            return OpenAICompatible(model.provider_name, model.base_url, model.api_key, model.idle_timeout_s)
+        case "scripted":
+            if model.script is None:
+                where = f"providers.{model.provider_name}.script"
+                raise ConfigError(f"the provider {model.provider_name} needs a script", path=where)
+            return Scripted(model.provider_name, model.script, model.control)
+        case "demo":
+            return Demo(model.provider_name)
+
+
+async def _require_directory(cwd: str) -> None:
+    if not await to_thread.run_sync(os.path.isdir, cwd):
+        raise HarnessError(f"{cwd} is no directory", code="CWD")
+
+
+def _report(name: str, error: BaseException) -> None:
+    log.warning("the %s failed: %s", name, error)

@@ -1,0 +1,1 @@
+"""Models: what a request is, what a provider must do, and the providers there are."""

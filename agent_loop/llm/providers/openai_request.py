@@ -1,0 +1,163 @@
+"""Says a request in the words of OpenAI's chat completions.
+
+Pure: the same request gives the same bytes, and a longer conversation begins with the bytes of the
+shorter one, so that the provider's prompt cache holds.
+
+Rules.
+1. Tool results stand right after the assistant message that asked; whatever came between waits.
+2. A tool message is text alone: pictures in a result follow as the person's, once all results are through.
+3. No content is ever left empty, and call arguments are always JSON: servers that check refuse the whole
+   conversation otherwise, and so every later prompt of the session.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from agent_loop.llm.provider import ModelRequest, ToolSchema
+from agent_loop.messages import (
+    Content,
+    Image,
+    Json,
+    Message,
+    Reasoning,
+    Text,
+    ToolCallBlock,
+    ToolResultBlock,
+    text_of,
+)
+
+NO_OUTPUT = "(no output)"
+
+
+def request_body(request: ModelRequest, *, returns_reasoning: bool) -> bytes:
+    """The body of a streaming request.
+
+    Args:
+        returns_reasoning: Give the model back what it thought before it called tools; OpenAI refuses that.
+    """
+    body: Json = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
+
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+
+    # Last, so that what grows stands at the end.
+    body["messages"] = messages_out(request.system, request.messages, returns_reasoning=returns_reasoning)
+    return orjson.dumps(body, default=_plain)
+
+
+def messages_out(system: str, messages: Sequence[Message], *, returns_reasoning: bool) -> list[Json]:
+    """The conversation, as a list of OpenAI messages."""
+    out: list[Json] = [{"role": "system", "content": system}] if system else []
+    # Calls whose results have not come yet, and what must wait until they have.
+    owed: set[str] = set()
+    later: list[tuple[Content, ...]] = []
+
+    for message in messages:
+        # Most messages of a long conversation are one text; the general way costs six times as much.
+        if len(message.content) == 1 and not owed and type(block := message.content[0]) is Text:
+            if block.text or message.role == "assistant":
+                out.append({"role": message.role, "content": block.text})
+            continue
+
+        if message.role == "assistant":
+            _say(out, later)
+            out.append(_assistant(message.content, returns_reasoning=returns_reasoning))
+            owed = {block.id for block in message.content if isinstance(block, ToolCallBlock)}
+            continue
+
+        for block in message.content:
+            if isinstance(block, ToolResultBlock):
+                out.append(_result(block))
+                owed.discard(block.call_id)
+                later.append(tuple(shown for shown in block.content if isinstance(shown, Image)))
+
+        later.append(tuple(block for block in message.content if isinstance(block, Text | Image)))
+
+        if not owed:
+            _say(out, later)
+
+    _say(out, later)
+    return out
+
+
+def _say(out: list[Json], later: list[tuple[Content, ...]]) -> None:
+    """Append what waited, as the person's: a plain string where there is no picture, nothing for nothing."""
+    for said in later:
+        content: str | list[Json] = text_of(said)
+
+        if any(isinstance(block, Image) for block in said):
+            content = [part for block in said for part in _part(block)]
+
+        if content:
+            out.append({"role": "user", "content": content})
+
+    later.clear()
+
+
+def _part(block: Content) -> list[Json]:
+    match block:
+        case Text(text) if text:
+            return [{"type": "text", "text": text}]
+        case Image(data, mime_type):
+            return [{"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}]
+        case _:
+            return []
+
+
+def _assistant(content: tuple[Content, ...], *, returns_reasoning: bool) -> Json:
+    calls = [_call(block) for block in content if isinstance(block, ToolCallBlock)]
+    text = text_of(content)
+
+    if not calls:
+        return {"role": "assistant", "content": text}
+
+    message: Json = {"role": "assistant", "content": text or None, "tool_calls": calls}
+    reasoning = "".join(block.text for block in content if isinstance(block, Reasoning))
+
+    if returns_reasoning and reasoning:
+        message["reasoning_content"] = reasoning
+
+    return message
+
+
+def _call(call: ToolCallBlock) -> Json:
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+    }
+
+
+def _arguments(raw: str) -> str:
+    """What the model wrote, if it is JSON; the result of the call has told it when it was not."""
+    if not raw.strip():
+        return "{}"
+
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return orjson.dumps({"unreadable": raw}).decode()
+
+    return raw
+
+
+def _result(result: ToolResultBlock) -> Json:
+    text = text_of(result.content)
+    return {"role": "tool", "tool_call_id": result.call_id, "content": text if text.strip() else NO_OUTPUT}
+
+
+def _tool(tool: ToolSchema) -> Json:
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What orjson cannot write by itself: a schema frozen in read-only mappings."""
+    if isinstance(value, Mapping):
+        return dict(value)
+
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -1,0 +1,139 @@
+"""AgentLoop: the factory that makes agents run.
+
+Owns the order in which a session, its agent, its recorder and its driver come up, and the reverse.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
+from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
+from agent_loop.clock import Clock, wall_clock
+from agent_loop.errors import Duplicate, HarnessError
+from agent_loop.events.bus import Bus, Disposer
+from agent_loop.events.contain import supervise
+from agent_loop.events.facts import LoggedFact
+from agent_loop.llm.registry import LlmRegistry
+from agent_loop.loop.driver import run_loop
+from agent_loop.loop.services import Services
+from agent_loop.persistence.recorder import Recorder
+from agent_loop.persistence.store import Store
+from agent_loop.prompt.system_prompt import SystemPrompt
+from agent_loop.session.header import SessionHeader
+from agent_loop.session.sessions import Sessions
+from agent_loop.tools.registry import ToolRegistry
+from agent_loop.workspace.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+LOOP_EXIT_GRACE_S = 5.0
+WorkspaceFactory = Callable[[SessionHeader], Workspace]
+
+
+class AgentLoop:
+    """Implements `agent.registry.AgentFactory`."""
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        sessions: Sessions,
+        agents: Agents,
+        llm: LlmRegistry,
+        tools: ToolRegistry,
+        prompt: SystemPrompt,
+        workspace: WorkspaceFactory,
+        drivers: TaskGroup,
+        store: Store | None = None,
+        clock: Clock = wall_clock,
+    ) -> None:
+        """Take the rooms to work with.
+
+        Args:
+            drivers: Parent of every driver and recorder task.
+            store: Where sessions are kept; None keeps them in memory only.
+        """
+        self._bus = bus
+        self._sessions = sessions
+        self._agents = agents
+        self._llm = llm
+        self._tools = tools
+        self._prompt = prompt
+        self._workspace = workspace
+        self._drivers = drivers
+        self._store = store
+        self._clock = clock
+
+    async def create(self, new: NewAgent) -> AgentHandle:
+        """See `AgentFactory.create`."""
+        self._require_free(new.session_id)
+        header = SessionHeader(new.session_id, self._clock(), new.cwd, new.parent)
+        if self._store is not None:
+            await self._store.create(header)
+            self._require_free(new.session_id)
+        return self._start(header, [], new.options)
+
+    async def resume(
+        self,
+        session_id: str,
+        options: AgentOptions,
+        check: Callable[[SessionHeader], None] = lambda header: None,
+    ) -> AgentHandle:
+        """See `AgentFactory.resume`; `check` sees the header before anything is built and may raise."""
+        if self._store is None:
+            raise HarnessError("sessions are not stored here: persistence is not configured", code="NO_STORE")
+        self._require_free(session_id)
+        header, facts = await self._store.load(session_id)
+        check(header)
+        self._require_free(session_id)
+        return self._start(header, facts, options)
+
+    def _require_free(self, session_id: str) -> None:
+        if self._agents.get(session_id) is not None or self._sessions.get(session_id) is not None:
+            raise Duplicate(f"session {session_id} is live already")
+
+    def _start(self, header: SessionHeader, seed: list[LoggedFact], options: AgentOptions) -> AgentHandle:
+        session, remove_session = self._sessions.create(header, seed)
+        agent = ReactLoopAgent(session, options, self._bus)
+        try:
+            unregister = self._agents.register(agent)
+        except BaseException:
+            remove_session()
+            raise
+
+        recorder = None
+        if self._store is not None:
+            recorder = Recorder(self._store, session, self._bus, stored=len(seed))
+            self._drivers.start_soon(supervise, f"recorder of {agent.id}", recorder.run, _report)
+        services = Services(self._bus, self._llm, self._tools, self._prompt, self._workspace(header))
+
+        def driver_failed(name: str, error: BaseException) -> None:
+            _report(name, error)
+            agent.begin_disposal()
+
+        driver = partial(run_loop, agent, services)
+        self._drivers.start_soon(supervise, f"driver of {agent.id}", driver, driver_failed)
+        return AgentHandle(agent, partial(_teardown, agent, recorder, unregister, remove_session))
+
+
+async def _teardown(
+    agent: ReactLoopAgent, recorder: Recorder | None, unregister: Disposer, remove_session: Disposer
+) -> None:
+    """The one ordered chain: loop, last flush, registry, session; none is left out for another."""
+    agent.begin_disposal()
+    with anyio.move_on_after(LOOP_EXIT_GRACE_S):
+        await agent.done.wait()
+    if not agent.done.is_set():
+        log.error("the loop of %s did not end within %s s", agent.id, LOOP_EXIT_GRACE_S)
+    if recorder is not None:
+        await recorder.close()
+    unregister()
+    remove_session()
+
+
+def _report(name: str, error: BaseException) -> None:
+    log.error("the %s failed", name, exc_info=error)

@@ -1,0 +1,210 @@
+"""One step: a model request, its answer, and the tools the answer asks for.
+
+Owns what of an answer is logged and when a failed request is tried again. When to take another step
+belongs to `turn`.
+"""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final
+
+import anyio.lowlevel
+
+from agent_loop.agent.cancel_token import TurnCancelled
+from agent_loop.chunks import Usage
+from agent_loop.errors import ProviderError
+from agent_loop.events.facts import AssistantChunk, AssistantMessage, UsageRecorded
+from agent_loop.events.moments import Checkpoint, Pace, StreamChunk
+from agent_loop.events.waterfalls import REQUEST_ERROR, STEP_RESULT, FailedRequest, Recovery, StepResult
+from agent_loop.llm.collect import Collector
+from agent_loop.llm.provider import REQUEST, AgentRequest, ModelRequest, ToolSchema
+from agent_loop.loop.request import build_request, require_model
+from agent_loop.loop.tool_calls import StepPlace, ToolBatch
+from agent_loop.messages import Content, ToolCallBlock
+from agent_loop.prompt.system_prompt import PromptContext
+
+PACE_EVERY: Final = 64
+"""Chunks between two pauses: more is unfair to other sessions and lengthens the tail after a cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """How a step went, for whoever decides on the next."""
+
+    had_tool_calls: bool = False
+    max_tokens: bool = False
+    refused: bool = False
+
+
+async def run_step(place: StepPlace) -> StepOutcome:
+    """Run one step to its end.
+
+    Raises:
+        TurnCancelled: The token fired.
+        ProviderError: The model call failed for good.
+        Exception: A middleware or a log observer raised.
+    """
+    with place.token.scope():
+        request = await _request(place)
+
+    attempt = 1
+    while True:
+        try:
+            answer = await _ask(place, request, attempt)
+        except ProviderError as error:
+            if await _recovery(place, error, attempt) == "fail":
+                raise
+            attempt += 1
+            continue
+        return await _act(place, answer, attempt)
+
+
+async def _request(place: StepPlace) -> ModelRequest:
+    agent, services = place.agent, place.services
+    session = agent.session
+    context = PromptContext(session.id, session.header.cwd, agent.options.system_prompt)
+    request = build_request(
+        model=agent.options.model,
+        system=await services.prompt.text(context),
+        messages=session.messages(),
+        tools=[
+            ToolSchema(spec.name, spec.description, spec.parameters)
+            for spec in services.tools.schemas(session.id)
+        ],
+        session_id=session.id,
+    )
+
+    async def core(value: AgentRequest) -> ModelRequest:
+        return value.request
+
+    value = AgentRequest(agent.id, place.turn, place.step, request)
+    request = await services.bus.run(REQUEST, value, core)
+    require_model(request)
+    return request
+
+
+async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collector:
+    """One attempt; every chunk of it is logged before anything else is done with it."""
+    bus, token, log = place.services.bus, place.token, place.agent.session.log
+    turn, step, agent_id = place.turn, place.step, place.agent.id
+    answer = Collector(log.call_ids)
+    seen = 0
+    try:
+        with token.scope():
+            await bus.parallel(Checkpoint(place.agent.session.id, durable=False))
+            async with aclosing(place.services.llm.stream(request)) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    if token.fired:
+                        break
+                    log.append(AssistantChunk(turn, step, attempt, chunk))
+                    answer.add(chunk)
+                    if bus.listens(StreamChunk):
+                        bus.emit(StreamChunk(agent_id, turn, step, chunk))
+                    seen += 1
+                    if seen % PACE_EVERY == 0:
+                        await _pace(place)
+    except TurnCancelled:
+        prefix = answer.visible_prefix()
+        if prefix:
+            log.append(AssistantMessage(turn, step, attempt, prefix, interrupted=True))
+        raise
+    except ProviderError as error:
+        error.shown = answer.shown
+        raise
+    _require_answer(answer)
+    return answer
+
+
+async def _pace(place: StepPlace) -> None:
+    if place.services.bus.listens(Pace):
+        await place.services.bus.parallel(Pace(place.agent.session.id))
+    else:
+        await anyio.lowlevel.checkpoint()
+
+
+def _require_answer(answer: Collector) -> None:
+    """Raises ProviderError when the stream's end says, or shows, that there is no whole answer."""
+    finish = answer.finish
+    error: ProviderError | None = None
+    if finish is None:
+        error = ProviderError("transport", "the model's answer was cut off before its end")
+    elif finish.kind == "error":
+        error = ProviderError(finish.error_kind, finish.message or "the model call failed")
+    elif finish.kind == "aborted":
+        error = ProviderError("unknown", finish.message or "the provider stopped its answer")
+    elif finish.kind in ("stop", "tool-calls") and not answer.content():
+        error = ProviderError("empty", "the model gave an empty answer")
+    if error is not None:
+        error.shown = answer.shown
+        raise error
+
+
+async def _recovery(place: StepPlace, error: ProviderError, attempt: int) -> Recovery:
+    async def core(_: FailedRequest) -> Recovery:
+        return "fail"
+
+    failed = FailedRequest(place.agent.id, place.turn, place.step, attempt, error, error.shown)
+    with place.token.scope():
+        return await place.services.bus.run(REQUEST_ERROR, failed, core)
+
+
+async def _act(place: StepPlace, answer: Collector, attempt: int) -> StepOutcome:
+    """Log the answer and do what it asks for."""
+    kind = answer.finish.kind if answer.finish is not None else "stop"
+    whole = kind not in ("max-tokens", "refusal")
+    content = answer.content() if whole else answer.without_tool_calls()
+    message = await _step_result(place, AssistantMessage(place.turn, place.step, attempt, content))
+    if not whole:
+        # A call cut off at the limit must not run, wherever it came from.
+        message = replace(message, content=_without_calls(message.content))
+
+    if not whole:
+        if message.content:
+            place.agent.session.log.append(message)
+        _log_usage(place, answer.usage)
+        return StepOutcome(max_tokens=kind == "max-tokens", refused=kind == "refusal")
+
+    calls = [block for block in message.content if isinstance(block, ToolCallBlock)]
+    if not calls:
+        place.agent.session.log.append(message)
+        _log_usage(place, answer.usage)
+        place.token.raise_if_fired()
+        return StepOutcome()
+
+    await _run_tools(place, message, calls, answer.usage)
+    return StepOutcome(had_tool_calls=True)
+
+
+async def _step_result(place: StepPlace, message: AssistantMessage) -> AssistantMessage:
+    async def core(value: StepResult) -> AssistantMessage:
+        return value.message
+
+    with place.token.scope():
+        return await place.services.bus.run(STEP_RESULT, StepResult(place.agent.id, message), core)
+
+
+async def _run_tools(
+    place: StepPlace, message: AssistantMessage, calls: Sequence[ToolCallBlock], usage: Usage | None
+) -> None:
+    batch = ToolBatch(place, calls)
+    place.agent.hold_context()
+    try:
+        try:
+            place.agent.session.log.append(message)
+            _log_usage(place, usage)
+            await batch.run()
+        finally:
+            batch.close()
+    finally:
+        place.agent.release_context()
+    place.token.raise_if_fired()
+
+
+def _log_usage(place: StepPlace, usage: Usage | None) -> None:
+    if usage is not None:
+        place.agent.session.log.append(UsageRecorded(place.turn, place.step, usage))
+
+
+def _without_calls(content: tuple[Content, ...]) -> tuple[Content, ...]:
+    return tuple(block for block in content if not isinstance(block, ToolCallBlock))

@@ -1,0 +1,1 @@
+"""Sessions that outlive the process: the store seam, its implementations, and the recorder."""

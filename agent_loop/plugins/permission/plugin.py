@@ -1,0 +1,98 @@
+"""The permission plugin, around `tools/execute`. It fails closed: no clear yes, no effect.
+
+Every question is on record as `permission/asked` and `permission/decided`, and so is what a mode
+allowed unasked, unless the call only reads.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from agent_loop.errors import in_words
+from agent_loop.events.bus import Disposer, Next
+from agent_loop.events.facts import PermissionAsked, PermissionDecided
+from agent_loop.messages import Text
+from agent_loop.plugins.permission.approver import OPTIONS, Approver, Decision, PermissionRequest
+from agent_loop.plugins.permission.policy import PermissionMode, verdict
+from agent_loop.plugins.scope import PluginScope
+from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
+
+log = logging.getLogger(__name__)
+
+DENIED = (
+    "Permission denied: the person refused this call, and nothing was done."
+    " Do not try the same by another way; ask them or go on without it."
+)
+NOBODY = "Permission denied: nobody could be asked, and nothing was done."
+CANCELLED = "Permission denied: the question was dismissed, and nothing was done."
+
+
+class Permission:
+    """Modes and approvers by session."""
+
+    def __init__(self, scope: PluginScope, mode: PermissionMode) -> None:
+        """Stand around every tool call, outermost.
+
+        Args:
+            mode: For every session that has none of its own.
+        """
+        self._sessions = scope.sessions
+        self._default_mode: PermissionMode = mode
+        self._approvers: dict[str, Approver] = {}
+        scope.around(EXECUTE, self._guard, prepend=True)
+
+    def set_approver(self, session_id: str, approver: Approver) -> Disposer:
+        """Say who can ask this session's person; without one, what needs asking is refused."""
+        self._approvers[session_id] = approver
+
+        def dispose() -> None:
+            if self._approvers.get(session_id) is approver:
+                del self._approvers[session_id]
+
+        return dispose
+
+    async def _guard(
+        self, call: PreparedCall, next: Next[PreparedCall, Awaitable[ToolOutcome]]
+    ) -> ToolOutcome:
+        effect = call.prepared.effect
+        if verdict(self._default_mode, effect) == "allow":
+            if effect.kind not in ("none", "read"):
+                self._record(call.ctx, Decision(True, "mode"))
+            return await next(call)
+
+        decision = await self._ask(call)
+        if decision.allowed:
+            return await next(call)
+        words = {"user": DENIED, "cancel": CANCELLED}.get(decision.by, NOBODY)
+        return ToolOutcome((Text(words),), is_error=True, outcome="denied", error_code="DENIED")
+
+    async def _ask(self, call: PreparedCall) -> Decision:
+        ctx = call.ctx
+        approver = self._approvers.get(ctx.session_id)
+        session = self._sessions.get(ctx.session_id)
+        if approver is None or session is None:
+            decision = Decision(False, "closed")
+        else:
+            session.log.append(PermissionAsked(ctx.turn, ctx.step, ctx.call_id, OPTIONS))
+            request = PermissionRequest(ctx.session_id, ctx.call_id, call.prepared.card, call.prepared.effect)
+            try:
+                decision = await approver.ask(request)
+            except asyncio.CancelledError:
+                self._record(ctx, Decision(False, "cancel"))
+                raise
+            except Exception as error:
+                log.warning("the permission question of %s failed: %s", ctx.call_id, in_words(error))
+                decision = Decision(False, "closed")
+            if ctx.token.fired:
+                decision = Decision(False, "cancel")
+        self._record(ctx, decision)
+        return decision
+
+    def _record(self, ctx: ToolContext, decision: Decision) -> None:
+        session = self._sessions.get(ctx.session_id)
+        if session is not None:
+            session.log.append(
+                PermissionDecided(
+                    ctx.turn, ctx.step, ctx.call_id, decision.allowed, decision.by, decision.option
+                )
+            )

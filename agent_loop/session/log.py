@@ -1,0 +1,195 @@
+"""The session log: append-only, the only writer of facts, the one truth about a session.
+
+Rules.
+1. `append` pushes first, then tells every observer in the order of `seq`, then raises the first
+   exception an observer raised. No observer misses a fact because of another.
+2. An append made by an observer is pushed at once and told by the outermost append, so that every
+   observer sees facts in order.
+3. Runs of text or reasoning deltas of one block are kept as one `AssistantRun`: an object per delta
+   costs a garbage-collector pause of 33 ms per 100,000. Whoever iterates sees the deltas.
+4. Whoever must not slow an append (the recorder) is woken and reads by cursor instead.
+"""
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+from agent_loop.chunks import ReasoningDelta, TextDelta
+from agent_loop.clock import Clock, wall_clock
+from agent_loop.events.bus import Disposer
+from agent_loop.events.facts import (
+    AssistantChunk,
+    AssistantMessage,
+    AssistantRun,
+    LoggedFact,
+    StepEnd,
+    StepStart,
+    TurnEnd,
+    TurnStart,
+)
+from agent_loop.events.facts_json import placed
+from agent_loop.messages import ToolCallBlock
+
+Observer = Callable[[LoggedFact], object]
+
+
+class SessionLog:
+    """Facts of one session.
+
+    Attributes:
+        last_turn: Number of the newest turn, 0 before the first.
+        open_turn: Number of the turn that has no `turn/end` yet, else None.
+        open_step: Number of the step that has no `step/end` yet, else None.
+        call_ids: Ids of every tool call the model made; a new call must not reuse one.
+    """
+
+    def __init__(self, seed: Sequence[LoggedFact] = (), *, clock: Clock = wall_clock) -> None:
+        """Start from stored facts, which are told to nobody.
+
+        Raises:
+            ValueError: Seed fact i is not at place i.
+        """
+        self._clock = clock
+        self._rows: list[LoggedFact | AssistantRun] = []
+        self._seqs: list[int] = []
+        self._next_seq = 0
+        self._run: AssistantRun | None = None
+        self._observers: tuple[Observer, ...] = ()
+        self._wakers: tuple[Callable[[], object], ...] = ()
+        self._notifying = False
+        self._backlog: deque[LoggedFact] = deque()
+        self.last_turn = 0
+        self.open_turn: int | None = None
+        self.open_step: int | None = None
+        self.call_ids: set[str] = set()
+        for fact in seed:
+            if fact.seq != self._next_seq:
+                raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
+            self._push(fact, fact.time)
+
+    @property
+    def next_seq(self) -> int:
+        """The place the next fact will get: how many facts there are."""
+        return self._next_seq
+
+    def append(self, fact: LoggedFact) -> None:
+        """Log a fact; stamps its `seq` and `time`.
+
+        Raises:
+            Exception: The first one an observer raised; the fact is logged all the same.
+        """
+        time = self._clock()
+        placed(fact, self._next_seq, time)
+        self._push(fact, time)
+        for wake in self._wakers:
+            wake()
+        if self._notifying:
+            self._backlog.append(fact)
+        elif self._observers:
+            self._notify(fact)
+
+    def observe(self, observer: Observer, *, prepend: bool = False) -> Disposer:
+        """Tell `observer` of every fact from now on, inside the append."""
+
+        def mine(fact: LoggedFact) -> object:
+            return observer(fact)
+
+        self._observers = (mine, *self._observers) if prepend else (*self._observers, mine)
+
+        def dispose() -> None:
+            self._observers = tuple(other for other in self._observers if other is not mine)
+
+        return dispose
+
+    def on_growth(self, wake: Callable[[], object]) -> Disposer:
+        """Call `wake` after every push, before observers; it must be cheap and must not raise."""
+        self._wakers = (*self._wakers, wake)
+
+        def dispose() -> None:
+            self._wakers = tuple(other for other in self._wakers if other is not wake)
+
+        return dispose
+
+    def since(self, seq: int) -> Iterator[LoggedFact]:
+        """The facts from place `seq` on; a place inside a run is fine."""
+        for at in range(max(bisect_right(self._seqs, seq) - 1, 0), len(self._rows)):
+            row = self._rows[at]
+            if isinstance(row, AssistantRun):
+                yield from row.facts_from(seq)
+            elif row.seq >= seq:
+                yield row
+
+    def rows_since(self, seq: int) -> Iterator[LoggedFact | AssistantRun]:
+        """Like `since`, for readers that skip deltas: runs stay whole, one that began earlier is left out."""
+        for at in range(bisect_left(self._seqs, seq), len(self._rows)):
+            yield self._rows[at]
+
+    def __iter__(self) -> Iterator[LoggedFact]:
+        return self.since(0)
+
+    def _push(self, fact: LoggedFact, time: int) -> None:
+        if type(fact) is AssistantChunk:
+            chunk = fact.chunk
+            if type(chunk) is TextDelta or type(chunk) is ReasoningDelta:
+                self._push_delta(fact, chunk, time)
+                self._next_seq += 1
+                return
+
+        self._run = None
+        self._rows.append(fact)
+        self._seqs.append(self._next_seq)
+        self._next_seq += 1
+        match fact:
+            case TurnStart(turn=turn):
+                self.last_turn = self.open_turn = turn
+            case TurnEnd():
+                self.open_turn = None
+            case AssistantMessage(content=content):
+                self.call_ids.update(block.id for block in content if isinstance(block, ToolCallBlock))
+            case StepStart(step=step):
+                self.open_step = step
+            case StepEnd():
+                self.open_step = None
+            case _:
+                pass
+
+    def _push_delta(self, fact: AssistantChunk, chunk: TextDelta | ReasoningDelta, time: int) -> None:
+        run = self._run
+        kind: Literal["text", "reasoning"] = "text" if type(chunk) is TextDelta else "reasoning"
+        if (
+            run is None
+            or run.index != chunk.index
+            or run.kind != kind
+            or run.attempt != fact.attempt
+            or run.step != fact.step
+            or run.turn != fact.turn
+        ):
+            run = AssistantRun(
+                fact.turn, fact.step, fact.attempt, chunk.index, kind, seq=self._next_seq, time=time
+            )
+            self._run = run
+            self._rows.append(run)
+            self._seqs.append(self._next_seq)
+        run.texts.append(chunk.text)
+        run.dt_ms.append(time - run.last_time)
+        run.last_time = time
+
+    def _notify(self, fact: LoggedFact) -> None:
+        first: BaseException | None = None
+        self._notifying = True
+        try:
+            while True:
+                for observer in self._observers:
+                    try:
+                        observer(fact)
+                    except (Exception, asyncio.CancelledError) as error:
+                        first = first or error
+                if not self._backlog:
+                    break
+                fact = self._backlog.popleft()
+        finally:
+            self._notifying = False
+        if first is not None:
+            raise first

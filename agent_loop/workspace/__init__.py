@@ -1,0 +1,1 @@
+"""The person's files and commands, behind seams an editor may take over."""

@@ -1,0 +1,57 @@
+"""The CommandRunner seam: one command, run to its end or to its deadline."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run.
+
+    Attributes:
+        shell: A line for the user's POSIX shell (`/bin/sh -c`).
+        cwd: Absolute directory to run in.
+        timeout_s: Seconds until it is killed.
+        limit_bytes: How much of the output is kept, half from its head and half from its tail.
+    """
+
+    shell: str
+    cwd: str
+    timeout_s: float
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """How it went. Output is stdout and stderr as they came, decoded, control sequences taken out.
+
+    Attributes:
+        exit_code: None when a signal ended it.
+        signal: Name such as `SIGKILL`, else None.
+        omitted_bytes: How much was left out between head and tail; 0 when the output is whole.
+        spill_path: Private file with the whole output when some was left out, else None.
+    """
+
+    output: str
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    omitted_bytes: int = 0
+    spill_path: str | None = None
+
+
+class CommandRunner(Protocol):
+    """Runs commands for one session."""
+
+    async def run(self, command: Command, on_output: Callable[[str, bool], None]) -> CommandResult:
+        """Run to the end.
+
+        Cancelling the call kills the whole process group and waits, bounded, for it to be gone.
+
+        Args:
+            on_output: Told now and then (at most ten times a second) all output so far, bounded to the
+                same limit, and whether some was left out.
+        Raises:
+            OSError: It could not be started.
+        """

@@ -1,0 +1,127 @@
+"""The FileAccess seam on this machine's disk.
+
+Every touch of the disk happens in a worker thread. A read may be abandoned by a cancel, it leaves
+nothing behind; a write may not, so that it happens whole or not at all.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from functools import partial
+
+from anyio.to_thread import run_sync
+
+from agent_loop.ids import new_id
+from agent_loop.workspace.files import Entry, FileTooLarge
+
+
+class LocalFiles:
+    """Files as the disk holds them. Errors are the disk's own, with words where it has none."""
+
+    async def read(self, path: str, *, limit_bytes: int) -> bytes:
+        """The file's bytes; anything but a regular file is refused, because it may never end.
+
+        Raises:
+            FileTooLarge: It holds more than `limit_bytes`.
+        """
+        return await run_sync(_read, path, limit_bytes, abandon_on_cancel=True)
+
+    async def write(self, path: str, content: bytes) -> None:
+        """Replace or create the file, whole or not at all; parents are made, mode and links are kept."""
+        await run_sync(_write, path, content)
+
+    async def entries(self, path: str) -> list[Entry]:
+        """What a directory holds, sorted by name; kinds are `file`, `directory`, `link` and `other`."""
+        return await run_sync(_entries, path, abandon_on_cancel=True)
+
+
+def _read(path: str, limit_bytes: int) -> bytes:
+    # O_NONBLOCK: opening a FIFO would else wait for its writer, in a thread nobody can stop.
+    with open(path, "rb", buffering=0, opener=partial(_open, extra=os.O_NONBLOCK)) as file:
+        found = os.fstat(file.fileno())
+        _refuse_irregular(path, found.st_mode)
+
+        if found.st_size > limit_bytes:
+            raise FileTooLarge(f"{path} has {found.st_size:,} bytes, more than {limit_bytes:,}")
+
+        # The size may be a lie (files the kernel makes up say 0), so one byte more is asked for.
+        content = bytearray()
+        while len(content) <= limit_bytes and (part := file.read(limit_bytes + 1 - len(content))):
+            content += part
+
+    if len(content) > limit_bytes:
+        raise FileTooLarge(f"{path} has more than {limit_bytes:,} bytes")
+
+    return bytes(content)
+
+
+def _write(path: str, content: bytes) -> None:
+    target = os.path.realpath(path)
+    parent = os.path.dirname(target)
+    os.makedirs(parent, exist_ok=True)
+    mode = _mode_to_keep(target)
+    draft = os.path.join(parent, f".{new_id()}.draft")
+
+    try:
+        # Private until it is whole: the file it replaces may be. A new file takes what the umask leaves.
+        with open(draft, "xb", opener=partial(_open, mode=0o666 if mode is None else 0o600)) as file:
+            file.write(content)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+
+        os.replace(draft, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+
+
+def _mode_to_keep(target: str) -> int | None:
+    """The permission bits of the file to be replaced; None when there is none yet."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+
+    _refuse_irregular(target, mode)
+    # Replacing needs only a writable directory; a read-only file would fall without a word.
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{target} is read-only")
+
+    return stat.S_IMODE(mode)
+
+
+def _entries(path: str) -> list[Entry]:
+    with os.scandir(path) as found:
+        return sorted(map(_entry, found), key=lambda entry: entry.name)
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    try:
+        status = found.stat(follow_symlinks=False)
+    except OSError:  # it went away between the listing and the look
+        return Entry(found.name, "other", 0)
+
+    return Entry(found.name, _kind(status.st_mode), status.st_size)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def _refuse_irregular(path: str, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path} is a directory")
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{path} is no regular file but a {_IRREGULAR.get(stat.S_IFMT(mode), 'device')}")
+
+
+def _open(path: str, flags: int, *, extra: int = 0, mode: int = 0o666) -> int:
+    return os.open(path, flags | extra | os.O_CLOEXEC | os.O_NOCTTY, mode)
+
+
+_IRREGULAR = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}

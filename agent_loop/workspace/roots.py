@@ -1,0 +1,44 @@
+"""Which paths a session may touch: inside its roots, by real path."""
+
+import os
+from dataclasses import dataclass
+
+
+class OutsideRoots(Exception):
+    """A path leads out of the session's roots; the message names both, for the model to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """`cwd` and any further directories, absolute, in order; relative paths count from `cwd`."""
+
+    cwd: str
+    additional: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every root, `cwd` first."""
+        return (self.cwd, *self.additional)
+
+    def resolve(self, path: str) -> str:
+        """The real, absolute path `path` leads to; it need not exist.
+
+        Raises:
+            OutsideRoots: It leads outside every root, through `..` or a link.
+            ValueError: It is no path at all (empty, or with a NUL).
+        """
+        if not path or "\0" in path:
+            raise ValueError("a path must not be empty or contain NUL")
+        real = os.path.realpath(os.path.join(self.cwd, os.path.expanduser(path)))
+        for root in self.all:
+            real_root = os.path.realpath(root)
+            if real == real_root or real.startswith(real_root.rstrip("/") + "/"):
+                return real
+        raise OutsideRoots(f"{path} leads to {real}, outside the session's roots: {', '.join(self.all)}")
+
+    def shown(self, real: str) -> str:
+        """A real path as a person wants to read it: relative to `cwd` when inside it."""
+        base = os.path.realpath(self.cwd)
+        return (
+            os.path.relpath(real, base) if real.startswith(base.rstrip("/") + "/") or real == base else real
+        )
