@@ -1,0 +1,1 @@
+"""The ACP bridge: an agent server that editors spawn and drive over stdio."""

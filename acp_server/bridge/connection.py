@@ -1,0 +1,204 @@
+"""One editor's connection: what it can do, which sessions it opened, and how they come and go."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from acp_server.bridge.forward import forward, watch
+from acp_server.bridge.record import SessionRecord
+from acp_server.bridge.replay import replay
+from acp_server.codec.update_out import Update
+from acp_server.editor.permission import EditorApprover
+from acp_server.errors import (
+    INVALID_REQUEST,
+    RpcError,
+    cancelled_request,
+    invalid_params,
+    to_rpc_error,
+    unknown_session,
+)
+from acp_server.rpc.peer import Peer
+from acp_server.rpc.pending import Pending
+from agent_loop import AgentHandle, Disposed, Harness, Pace, SessionHeader, same_directory, stray_cancel
+
+log = logging.getLogger(__name__)
+
+
+class Room(Protocol):
+    """The part of a transport a stream waits on."""
+
+    async def room(self) -> None:
+        """Return when the editor has kept up."""
+
+
+class Connection:
+    """The context every method gets.
+
+    Attributes:
+        initialized: Whether `initialize` was answered; nothing else is before.
+    """
+
+    def __init__(self, harness: Harness, peer: Peer, outbox: Room, handlers: TaskGroup) -> None:
+        self.harness = harness
+        self.peer = peer
+        self.initialized = False
+        self._outbox = outbox
+        self._handlers = handlers
+        self._records: dict[str, SessionRecord] = {}
+        self._loading: set[str] = set()
+        self._closed = False
+        self._undo = forward(harness.bus, self._records.get)
+        self._undo.append(harness.bus.on(Pace, self._pace))
+        self._watching = False
+
+    def watch_events(self) -> None:
+        """The editor asked for `_agent_loop/event`; asking twice changes nothing."""
+        if not self._watching:
+            self._watching = True
+            notify = partial(self.peer.notify, "_agent_loop/event")
+            self._undo.extend(watch(self.harness.bus, self._records.get, notify))
+
+    def record(self, session_id: str) -> SessionRecord:
+        """The session of that id on this connection.
+
+        Raises:
+            RpcError: -32002, there is none.
+        """
+        record = self._records.get(session_id)
+        if record is None:
+            raise unknown_session(session_id)
+        return record
+
+    def find(self, session_id: str) -> SessionRecord | None:
+        """The same, or None."""
+        return self._records.get(session_id)
+
+    def spawn(self, work: Callable[[Pending], Awaitable[None]], *, session_id: str = "") -> Pending:
+        """Do slow work for a request; whatever it raises becomes the answer, and so does its cancellation."""
+        pending = Pending()
+        scope = anyio.CancelScope()
+        pending.on_cancel = scope.cancel
+
+        async def run() -> None:
+            try:
+                with scope:
+                    await work(pending)
+                if scope.cancelled_caught:
+                    pending.fail(cancelled_request())
+            except (Exception, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and not stray_cancel():
+                    pending.fail(cancelled_request())
+                    raise
+                known = to_rpc_error(error, session_id=session_id)
+                if not isinstance(error, RpcError):
+                    log.warning("a request failed", exc_info=error)
+                pending.fail(known)
+
+        self._handlers.start_soon(run)
+        return pending
+
+    async def open(self, pending: Pending, cwd: str, warnings: list[str]) -> None:
+        """`session/new`: a stored session and its agent, then the answer.
+
+        Raises:
+            RpcError, HarnessError: It could not be made; nothing is left behind.
+        """
+        handle = await self.harness.create_session(cwd)
+        if self._closed:
+            await handle.dispose()
+            raise Disposed("the connection is closed")
+        record = self._install(handle)
+        record.warnings.extend(warnings)
+        pending.settle(record.with_warnings({"sessionId": record.id}))
+        self.harness.warm_up()
+
+    async def load(self, pending: Pending, session_id: str, cwd: str, warnings: list[str]) -> None:
+        """`session/load`: the whole conversation as updates, then the answer.
+
+        Raises:
+            RpcError, HarnessError: It could not be loaded; nothing is left behind.
+        """
+        record = self._records.get(session_id)
+        if record is None:
+            record = await self._resume(session_id, cwd)
+        else:
+            _require_same_cwd(record.handle.agent.session.header, cwd)
+        record.warnings.extend(warnings)
+        record.loading = True
+        try:
+            await replay(list(record.handle.agent.session.log), record.send, self._outbox.room)
+        finally:
+            record.loading = False
+        pending.settle(record.with_warnings({}))
+        record.admit_next()
+        self.harness.warm_up()
+
+    def reserve(self, session_id: str) -> None:
+        """Claim an id for a load, before anything is awaited.
+
+        Raises:
+            RpcError: -32600, it is being loaded or has work to do.
+        """
+        record = self._records.get(session_id)
+        running = record is not None and (
+            record.busy or record.loading or record.handle.agent.status == "running"
+        )
+        if session_id in self._loading or running:
+            why = "the session is busy: load it when it is idle"
+            raise RpcError(
+                INVALID_REQUEST, f"Invalid request: {why}", {"kind": "busy", "sessionId": session_id}
+            )
+        self._loading.add(session_id)
+
+    def release(self, session_id: str) -> None:
+        """The load is over, however it went."""
+        self._loading.discard(session_id)
+
+    async def close(self) -> None:
+        """The editor is gone: end every session, side by side. Idempotent; callers bound it."""
+        self._closed = True
+        for undo in self._undo:
+            undo()
+        self.peer.calls.close()
+        records, self._records = dict(self._records), {}
+        for record in records.values():
+            record.handle.agent.begin_disposal()
+        async with anyio.create_task_group() as group:
+            for record in records.values():
+                for undo in record.undo:
+                    undo()
+                group.start_soon(record.handle.dispose)
+
+    async def _resume(self, session_id: str, cwd: str) -> SessionRecord:
+        handle = await self.harness.resume_session(session_id, lambda header: _require_same_cwd(header, cwd))
+        if self._closed:
+            await handle.dispose()
+            raise Disposed("the connection is closed")
+        return self._install(handle)
+
+    def _install(self, handle: AgentHandle) -> SessionRecord:
+        session_id = handle.agent.id
+
+        def send(update: Update) -> None:
+            self.peer.notify("session/update", {"sessionId": session_id, "update": update})
+
+        record = SessionRecord(handle, send)
+        record.undo.append(handle.agent.session.log.observe(record.on_fact))
+        approver = EditorApprover(self.peer.calls)
+        record.undo.append(self.harness.permission.set_approver(session_id, approver))
+        self._records[session_id] = record
+        return record
+
+    async def _pace(self, _: Pace) -> None:
+        await self._outbox.room()
+
+
+def _require_same_cwd(header: SessionHeader, cwd: str) -> None:
+    """Raises RpcError (-32602) when a stored session works elsewhere than the editor says."""
+    if header.cwd is None or not same_directory(header.cwd, cwd):
+        raise invalid_params("cwd", f"is {cwd}, but the session works in {header.cwd}")

@@ -1,0 +1,152 @@
+"""The projector: facts to `session/update`s, the same for live and replay. Pure.
+
+replay = project(join_runs(facts)). Message text is never cut, only split; tool output is bounded.
+Source: https://agentclientprotocol.com/protocol/v1/prompt-turn, /tool-calls
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from acp_server.codec.bounds import FIELD_LIMIT_BYTES, pieces
+from acp_server.codec.card_out import STATUS, card_out, content_out, output_out, text_out
+from agent_loop import (
+    AssistantChunk,
+    LoggedFact,
+    ReasoningDelta,
+    SteeringMessage,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    ToolStarted,
+    UserMessage,
+)
+
+Update = dict[str, Any]
+
+STOPPED: Final = "Stopped before it finished."
+
+
+def chunk_updates(fact: AssistantChunk) -> list[Update]:
+    """The updates of one chunk: one for text or reasoning, more only for a delta over the field limit."""
+    chunk = fact.chunk
+    if type(chunk) is TextDelta:
+        kind, suffix = "agent_message_chunk", "message"
+    elif type(chunk) is ReasoningDelta:
+        kind, suffix = "agent_thought_chunk", "thought"
+    else:
+        return []
+    message_id = f"t{fact.turn}.s{fact.step}.a{fact.attempt}.{suffix}"
+    if len(chunk.text) <= FIELD_LIMIT_BYTES // 4:
+        if not chunk.text:
+            return []
+        content = {"type": "text", "text": chunk.text}
+        return [{"sessionUpdate": kind, "content": content, "messageId": message_id}]
+    return [
+        {"sessionUpdate": kind, "content": {"type": "text", "text": piece}, "messageId": message_id}
+        for piece in pieces(chunk.text)
+    ]
+
+
+def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
+    """The updates a fact stands for; what the person typed is told on replay only."""
+    match fact:
+        case AssistantChunk():
+            return chunk_updates(fact)
+        case ToolCall(call_id=call_id, card=card) if card is not None:
+            return [
+                {"sessionUpdate": "tool_call", "toolCallId": call_id, "name": fact.name, **card_out(card)}
+            ]
+        case ToolStarted(call_id=call_id):
+            return [{"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress"}]
+        case ToolResult(call_id=call_id, card=card) if card is not None:
+            if fact.outcome == "interrupted":
+                return [stopped_call(call_id)]
+            return [_finished_call(call_id, fact)]
+        case UserMessage(id=message_id) | SteeringMessage(id=message_id) if replay:
+            return [
+                {
+                    "sessionUpdate": "user_message_chunk",
+                    "content": {"type": "text", "text": piece},
+                    "messageId": message_id,
+                }
+                for block in fact.content
+                if isinstance(block, Text)
+                for piece in pieces(block.text)
+            ]
+        case _:
+            return []
+
+
+def stopped_call(call_id: str) -> Update:
+    """How a call ends that its turn's end cut off: the same words live and on replay."""
+    return {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": call_id,
+        "status": STATUS["cancelled"],
+        "content": [text_out(STOPPED)],
+    }
+
+
+def output_update(moment: ToolOutput) -> Update:
+    """All a running call has printed so far; live only."""
+    return {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": moment.call_id,
+        "content": [output_out(moment.text, moment.truncated)],
+    }
+
+
+def join_runs(facts: Iterable[LoggedFact]) -> Iterator[LoggedFact]:
+    """The same facts with neighbouring deltas of one message joined, up to the field limit each."""
+    held: list[str] = []
+    size = 0
+    first: AssistantChunk | None = None
+    for fact in facts:
+        delta = (
+            fact
+            if isinstance(fact, AssistantChunk) and isinstance(fact.chunk, TextDelta | ReasoningDelta)
+            else None
+        )
+        if first is not None and (
+            delta is None or not _same_message(first, delta) or size >= FIELD_LIMIT_BYTES
+        ):
+            yield _joined(first, held)
+            first, held, size = None, [], 0
+        if delta is None:
+            yield fact
+            continue
+        first = first or delta
+        text = delta.chunk.text  # type: ignore[union-attr]
+        held.append(text)
+        size += len(text)
+    if first is not None:
+        yield _joined(first, held)
+
+
+def _same_message(one: AssistantChunk, other: AssistantChunk) -> bool:
+    return (one.turn, one.step, one.attempt, type(one.chunk)) == (
+        other.turn,
+        other.step,
+        other.attempt,
+        type(other.chunk),
+    )
+
+
+def _joined(first: AssistantChunk, texts: list[str]) -> AssistantChunk:
+    make = TextDelta if isinstance(first.chunk, TextDelta) else ReasoningDelta
+    return AssistantChunk(first.turn, first.step, first.attempt, make(0, "".join(texts)))
+
+
+def _finished_call(call_id: str, fact: ToolResult) -> Update:
+    card = fact.card
+    assert card is not None
+    update: Update = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": call_id,
+        "status": STATUS[card.status],
+    }
+    if card.body:
+        update["content"] = content_out(card.body)
+    return update

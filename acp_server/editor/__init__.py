@@ -1,0 +1,1 @@
+"""The editor's services behind the loop's seams."""

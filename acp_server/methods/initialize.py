@@ -1,0 +1,44 @@
+"""`initialize`: https://agentclientprotocol.com/protocol/v1/initialization"""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from acp_server.bridge.connection import Connection
+from acp_server.wire.params import InitializeParams, read
+
+PROTOCOL_VERSION: Final = 1
+
+
+def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
+    """Negotiate: we speak version 1 and say so, whatever was asked. May be called again."""
+    request = read(InitializeParams, params)
+    connection.initialized = True
+    if _wants_events(request.clientCapabilities):
+        connection.watch_events()
+    return {
+        "protocolVersion": PROTOCOL_VERSION,
+        "agentInfo": {"name": "acp-agent-server", "title": "ACP Agent Server", "version": own_version()},
+        "agentCapabilities": {
+            "loadSession": True,
+            "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
+            "mcpCapabilities": {"http": False, "sse": False},
+            "_meta": {"agent_loop": {"steer": True, "events": True}},
+        },
+        "authMethods": [],
+    }
+
+
+def own_version() -> str:
+    """The installed version of this server; `0+unknown` when it runs uninstalled."""
+    try:
+        return version("acp-agent-server")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def _wants_events(capabilities: Any) -> bool:
+    match capabilities:
+        case {"_meta": {"agent_loop": {"events": True}}}:
+            return True
+        case _:
+            return False

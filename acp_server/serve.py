@@ -1,0 +1,102 @@
+"""One connection's life: from the first byte on stdin to the last on stdout.
+
+Rules.
+1. End of stdin, SIGTERM, SIGINT and a broken stdout mean the same: end every session, write what is
+   queued, go within SHUTDOWN_S. A second signal kills what still runs and goes at once.
+2. A watchdog in C is armed when shutdown starts, so that nothing of ours can keep the process.
+3. Drivers stop before handlers, and handlers before the outbox is drained.
+"""
+
+import asyncio
+import faulthandler
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from contextvars import copy_context
+from types import FrameType
+from typing import Final
+
+import anyio
+
+from acp_server.bridge.connection import Connection
+from acp_server.logs import start_log, stop_log
+from acp_server.methods.table import methods
+from acp_server.rpc.dispatch import Dispatcher
+from acp_server.rpc.peer import Peer
+from acp_server.transport.framing import LineFramer
+from acp_server.transport.inbox import read_blocks
+from acp_server.transport.outbox import Outbox
+from agent_loop import Harness, Loaded, open_harness
+
+log = logging.getLogger(__name__)
+
+SHUTDOWN_S: Final = 1.5
+DRAIN_S: Final = 1.0
+WATCHDOG_S: Final = 4.0
+STDERR: Final = 2
+
+
+def serve_stdio(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str]) -> None:
+    """Serve one editor on two descriptors until it leaves, then end the process; never returns."""
+    listener = start_log(loaded.state_dir, loaded.log_level)
+    code = 0
+    try:
+        anyio.run(_serve, fd_in, fd_out, loaded, environ, backend="asyncio")
+    except BaseException:
+        log.exception("the server failed")
+        code = 1
+    stop_log(listener)
+    # Not sys.exit: a thread of a library, or a hung import, must not keep the process.
+    os._exit(code)
+
+
+async def _serve(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str]) -> None:
+    stop = anyio.Event()
+    async with open_harness(loaded, environ) as harness, anyio.create_task_group() as handlers:
+        _on_signals(stop, harness)
+        outbox = Outbox(fd_out, on_broken=stop.set)
+        peer = Peer(outbox)
+        connection = Connection(harness, peer, outbox, handlers)
+        peer.dispatch = Dispatcher(methods(), connection)
+        framer = LineFramer(peer.on_line, peer.on_oversize)
+
+        def end() -> None:
+            framer.end()
+            stop.set()
+
+        await read_blocks(fd_in, framer.feed, end)
+        configured = await harness.start_configured() if loaded.settings.agents else []
+        await stop.wait()
+
+        faulthandler.dump_traceback_later(WATCHDOG_S, exit=True, file=STDERR)
+        harness.hasten()
+        with anyio.move_on_after(SHUTDOWN_S, shield=True) as scope:
+            for handle in configured:
+                await handle.dispose()
+            await connection.close()
+        if scope.cancelled_caught:
+            log.error("some sessions did not end within %s s", SHUTDOWN_S)
+        harness.children.kill_all()
+        handlers.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await outbox.drain(DRAIN_S)
+        outbox.close()
+
+
+def _on_signals(stop: anyio.Event, harness: Harness) -> None:
+    """Plain handlers, which run even while the loop is blocked; the loop's own would not."""
+    loop = asyncio.get_running_loop()
+    context = copy_context()
+    heard: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if heard:
+            harness.children.kill_all()
+            os._exit(128 + number)
+        heard.append(number)
+        faulthandler.dump_traceback_later(WATCHDOG_S, exit=True, file=STDERR)
+        loop.call_soon_threadsafe(stop.set, context=context)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, handle)

@@ -1,0 +1,1 @@
+"""How bytes come in and go out: framing, stdio, and an in-memory pair for tests."""
