@@ -1,0 +1,157 @@
+"""Which model settings name, what it needs, and what a person is told when it cannot be reached."""
+
+from typing import Any
+
+import pytest
+
+from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.config.settings import Settings
+from agent_loop.errors import ConfigError
+
+
+def settings_with(model: str | None = None, **providers: Any) -> Settings:
+    built_in = {name: {"kind": name} for name in ("openai", "scripted", "demo")}
+    return Settings.model_validate({"agent": {"model": model}, "providers": {**built_in, **providers}})
+
+
+def test_the_built_in_provider_takes_its_key_and_place_from_the_environment() -> None:
+    """Contract 11: it exists without a settings file, by the names everybody's tools use."""
+    settings = settings_with("openai/some-model")
+
+    usual = resolve_model(settings, {"OPENAI_API_KEY": "k"})
+    moved = resolve_model(settings, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://other.example/v1"})
+
+    assert usual == ResolvedModel(
+        provider_name="openai",
+        kind="openai",
+        model="some-model",
+        base_url="https://api.openai.com/v1",
+        api_key="k",
+        idle_timeout_s=120.0,
+        script=None,
+        control=None,
+    )
+    assert moved.base_url == "https://other.example/v1"
+    assert "'k'" not in repr(usual)
+
+
+def test_a_model_name_may_hold_slashes() -> None:
+    """Our promise: PROVIDER ends at the first slash; many names after it are paths."""
+    resolved = resolve_model(settings_with("demo/org/model:7b"), {})
+
+    assert (resolved.provider_name, resolved.model) == ("demo", "org/model:7b")
+
+
+def test_another_model_than_the_settings_name_may_be_asked_for() -> None:
+    """Contract 11: an entry of [[agents]] may have its own model."""
+    assert resolve_model(settings_with("openai/x"), {}, model="demo/mine").model == "mine"
+
+
+def test_a_scripted_model_has_its_script_and_control_and_no_endpoint() -> None:
+    """Contract 9: `[providers.scripted] script, control`."""
+    settings = settings_with(
+        "play/any",
+        play={"kind": "scripted", "script": "a.jsonl", "control": "127.0.0.1:9", "idle_timeout_s": 3},
+    )
+
+    assert resolve_model(settings, {"OPENAI_API_KEY": "k"}) == ResolvedModel(
+        provider_name="play",
+        kind="scripted",
+        model="any",
+        base_url="",
+        api_key=None,
+        idle_timeout_s=3.0,
+        script="a.jsonl",
+        control="127.0.0.1:9",
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:11434/v1",
+        "http://LOCALHOST/v1",
+        "http://models.localhost/v1",
+        "http://127.0.0.1:8080/v1",
+        "http://127.3.2.1/v1",
+        "http://[::1]:8080/v1",
+    ],
+)
+def test_a_model_on_this_machine_needs_no_key(url: str) -> None:
+    """Contract 5: only an endpoint that needs a key and has none is refused."""
+    in_file = settings_with("openai/m", openai={"kind": "openai", "base_url": url})
+
+    assert resolve_model(in_file, {}).api_key is None
+    assert resolve_model(settings_with("openai/m"), {"OPENAI_BASE_URL": url}).base_url == url
+    assert resolve_model(in_file, {"OPENAI_API_KEY": "k"}).api_key == "k"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://api.example/v1", "http://localhost.example/v1", "http://10.0.0.1", "http://[broken", "nothing"],
+)
+@pytest.mark.parametrize("environ", [{}, {"OPENAI_API_KEY": ""}, {"OPENAI_API_KEY": " \n"}])
+def test_a_missing_key_is_named_by_its_variable(url: str, environ: dict[str, str]) -> None:
+    """Contract 5: session/new answers -32000 naming the variable."""
+    with pytest.raises(ConfigError) as raised:
+        resolve_model(settings_with("openai/m"), {**environ, "OPENAI_BASE_URL": url})
+
+    assert (
+        str(raised.value)
+        == "The provider openai needs a key: set OPENAI_API_KEY in the environment of the server."
+    )
+    assert (raised.value.needs_auth, raised.value.path) == (True, "OPENAI_API_KEY")
+
+
+def test_a_provider_somebody_named_uses_its_own_variable() -> None:
+    """Contract 11: `[providers.NAME] api_key_env`."""
+    settings = settings_with(
+        "work/m", work={"kind": "openai", "base_url": "https://w.example", "api_key_env": "WORK_KEY"}
+    )
+
+    assert resolve_model(settings, {"WORK_KEY": " k\n", "OPENAI_API_KEY": "other"}).api_key == "k"
+    with pytest.raises(ConfigError, match="The provider work needs a key: set WORK_KEY"):
+        resolve_model(settings, {"OPENAI_API_KEY": "other"})
+
+
+def test_openais_key_goes_to_no_other_provider() -> None:
+    """Our promise: a key is only sent where the person sent it."""
+    elsewhere = settings_with("lan/m", lan={"kind": "openai", "base_url": "http://10.0.0.1/v1"})
+    at_openai = settings_with("mine/m", mine={"kind": "openai"})
+    environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "https://other.example/v1"}
+
+    assert resolve_model(elsewhere, environ).api_key is None
+    assert resolve_model(at_openai, environ).api_key == "k"
+    assert resolve_model(at_openai, environ).base_url == "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize("model", [None, ""])
+def test_without_a_model_the_person_is_told_how_to_choose_one(model: str | None) -> None:
+    """Contract 5: session/new answers -32000 naming `--model` and the variable."""
+    with pytest.raises(ConfigError) as raised:
+        resolve_model(settings_with(model), {"OPENAI_API_KEY": "k"})
+
+    assert raised.value.needs_auth
+    assert "--model PROVIDER/NAME" in str(raised.value)
+    assert "OPENAI_API_KEY" in str(raised.value)
+
+
+@pytest.mark.parametrize("model", ["gpt", "/gpt", "openai/", "/"])
+def test_a_model_that_is_not_provider_and_name_is_refused(model: str) -> None:
+    """Our promise: nothing is guessed from half a name."""
+    with pytest.raises(ConfigError) as raised:
+        resolve_model(settings_with(model), {"OPENAI_API_KEY": "k"})
+
+    assert str(raised.value) == f"A model is named PROVIDER/NAME, not {model!r}."
+    assert not raised.value.needs_auth
+
+
+def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
+    """Our promise: the message says what would be right."""
+    with pytest.raises(ConfigError) as raised:
+        resolve_model(settings_with("opnai/gpt", mine={"kind": "demo"}), {"OPENAI_API_KEY": "k"})
+
+    assert str(raised.value) == (
+        "There is no provider 'opnai' for the model 'opnai/gpt'; there are demo, mine, openai, scripted."
+    )
+    assert not raised.value.needs_auth

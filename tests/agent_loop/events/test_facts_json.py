@@ -1,0 +1,325 @@
+"""Facts and chunks as rows and back: the format stored sessions depend on."""
+
+import json
+from typing import Any, get_args
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_loop.cards import Card
+from agent_loop.chunks import (
+    BlockEnd,
+    BlockStart,
+    Chunk,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+    UsageChunk,
+)
+from agent_loop.events import facts as f
+from agent_loop.events.facts_json import (
+    chunk_from_json,
+    chunk_to_json,
+    fact_from_json,
+    fact_to_json,
+    placed,
+)
+from agent_loop.messages import USER, Text
+from tests.doubles.facts import STRATEGIES, any_fact, drawn_chunks
+
+USER_ROW = {"kind": "user"}
+HI_ROW = [{"type": "text", "text": "hi"}]
+HI = (Text("hi"),)
+
+# Every fact with its data as it stands in a file; what the optional fields look like, too.
+SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
+    (
+        f.TurnStart(1, f.Trigger("message", USER), ("m1", "m2")),
+        "turn/start",
+        {"turn": 1, "trigger": {"kind": "message", "source": USER_ROW}, "messageIds": ["m1", "m2"]},
+    ),
+    (f.TurnEnd(1, f.EndReason("completed")), "turn/end", {"turn": 1, "reason": {"kind": "completed"}}),
+    (
+        f.TurnEnd(1, f.EndReason("aborted", "client", "stopped")),
+        "turn/end",
+        {"turn": 1, "reason": {"kind": "aborted", "cause": "client", "text": "stopped"}},
+    ),
+    (
+        f.TurnEnd(1, f.EndReason("error", error_kind="auth", message="no key")),
+        "turn/end",
+        {"turn": 1, "reason": {"kind": "error", "errorKind": "auth", "message": "no key"}},
+    ),
+    (
+        f.TurnEnd(1, f.EndReason("error", error_kind="quota", message="out", data={"status": 429})),
+        "turn/end",
+        {
+            "turn": 1,
+            "reason": {"kind": "error", "errorKind": "quota", "message": "out", "data": {"status": 429}},
+        },
+    ),
+    (f.StepStart(1, 2), "step/start", {"turn": 1, "step": 2}),
+    (f.StepEnd(1, 2), "step/end", {"turn": 1, "step": 2}),
+    (
+        f.UserMessage(1, "m1", HI, USER),
+        "user/message",
+        {"turn": 1, "id": "m1", "content": HI_ROW, "source": USER_ROW},
+    ),
+    (
+        f.SteeringMessage(1, "m2", HI, USER),
+        "steering/message",
+        {"turn": 1, "id": "m2", "content": HI_ROW, "source": USER_ROW},
+    ),
+    (
+        f.ContextMessage(1, HI, USER),
+        "context/message",
+        {"turn": 1, "content": HI_ROW, "source": USER_ROW},
+    ),
+    (
+        f.AssistantChunk(1, 2, 3, TextDelta(0, "h")),
+        "assistant/chunk",
+        {"turn": 1, "step": 2, "attempt": 3, "chunk": {"type": "text-delta", "index": 0, "text": "h"}},
+    ),
+    (
+        f.AssistantMessage(1, 2, 3, HI, interrupted=True),
+        "assistant/message",
+        {"turn": 1, "step": 2, "attempt": 3, "content": HI_ROW, "interrupted": True},
+    ),
+    (
+        f.ToolCall(1, 2, "c1", "read", "{}", None),
+        "tool/call",
+        {"turn": 1, "step": 2, "callId": "c1", "name": "read", "arguments": "{}", "card": None},
+    ),
+    (
+        f.ToolCall(1, 2, "c1", "read", "{}", Card("read", "a")),
+        "tool/call",
+        {
+            "turn": 1,
+            "step": 2,
+            "callId": "c1",
+            "name": "read",
+            "arguments": "{}",
+            "card": {"kind": "read", "title": "a", "status": "pending"},
+        },
+    ),
+    (f.ToolStarted(1, 2, "c1"), "tool/started", {"turn": 1, "step": 2, "callId": "c1"}),
+    (
+        f.ToolResult(1, 2, "c1", HI, False, "ran"),
+        "tool/result",
+        {
+            "turn": 1,
+            "step": 2,
+            "callId": "c1",
+            "content": HI_ROW,
+            "isError": False,
+            "outcome": "ran",
+            "card": None,
+        },
+    ),
+    (
+        f.ToolResult(1, 2, "c1", HI, True, "ran", "TIMEOUT", f.Exit(None, "KILL", True), Card("read", "a")),
+        "tool/result",
+        {
+            "turn": 1,
+            "step": 2,
+            "callId": "c1",
+            "content": HI_ROW,
+            "isError": True,
+            "outcome": "ran",
+            "card": {"kind": "read", "title": "a", "status": "pending"},
+            "errorCode": "TIMEOUT",
+            "exit": {"code": None, "signal": "KILL", "timedOut": True},
+        },
+    ),
+    (
+        f.PermissionAsked(1, 2, "c1", ("allow", "reject")),
+        "permission/asked",
+        {"turn": 1, "step": 2, "callId": "c1", "options": ["allow", "reject"]},
+    ),
+    (
+        f.PermissionDecided(1, 2, "c1", True, "user", "allow"),
+        "permission/decided",
+        {"turn": 1, "step": 2, "callId": "c1", "allowed": True, "by": "user", "option": "allow"},
+    ),
+    (
+        f.UsageRecorded(1, 2, Usage(1, 2, 3, 4, 5)),
+        "usage",
+        {
+            "turn": 1,
+            "step": 2,
+            "usage": {
+                "inputTokens": 1,
+                "outputTokens": 2,
+                "cacheReadTokens": 3,
+                "cacheWriteTokens": 4,
+                "reasoningTokens": 5,
+            },
+        },
+    ),
+    (f.ErrorRecorded(1, "x", "BUG"), "error", {"turn": 1, "message": "x", "code": "BUG"}),
+    (
+        f.ErrorRecorded(1, "x", "PROVIDER", "auth"),
+        "error",
+        {"turn": 1, "message": "x", "code": "PROVIDER", "kind": "auth"},
+    ),
+    (
+        f.PluginFact("p", "k", (1, None)),
+        "plugin/fact",
+        {"plugin": "p", "kind": "k", "data": [1, None], "ignorable": True},
+    ),
+]
+
+CHUNK_SPELLINGS: list[tuple[Chunk, dict[str, Any]]] = [
+    (TextDelta(0, "a"), {"type": "text-delta", "index": 0, "text": "a"}),
+    (ReasoningDelta(1, "a"), {"type": "reasoning-delta", "index": 1, "text": "a"}),
+    (
+        ToolCallDelta(2, "c1", "read", "{"),
+        {"type": "tool-call-delta", "index": 2, "id": "c1", "name": "read", "arguments": "{"},
+    ),
+    (BlockStart(0, "text"), {"type": "block-start", "index": 0, "kind": "text"}),
+    (BlockEnd(0), {"type": "block-end", "index": 0}),
+    (BlockEnd(0, Text("a")), {"type": "block-end", "index": 0, "block": {"type": "text", "text": "a"}}),
+    (
+        UsageChunk(Usage(1, 2)),
+        {
+            "type": "usage",
+            "usage": {
+                "inputTokens": 1,
+                "outputTokens": 2,
+                "cacheReadTokens": 0,
+                "cacheWriteTokens": 0,
+                "reasoningTokens": 0,
+            },
+        },
+    ),
+    (Finish("stop"), {"type": "finish", "kind": "stop"}),
+    (
+        Finish("error", "cut off", "transport"),
+        {"type": "finish", "kind": "error", "message": "cut off", "errorKind": "transport"},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("fact", "kind", "data"), SPELLINGS, ids=lambda it: it if isinstance(it, str) else ""
+)
+def test_each_fact_has_one_spelling(fact: f.LoggedFact, kind: str, data: dict[str, Any]) -> None:
+    """Contract 1: `{seq, time, type, data}`; change one only with a reason."""
+    row = {"seq": 4, "time": 1_700_000_000_000, "type": kind, "data": data}
+
+    assert fact_to_json(placed(fact, 4, 1_700_000_000_000)) == row
+    assert fact_to_json(fact_from_json(row)) == row
+
+
+@pytest.mark.parametrize(("chunk", "row"), CHUNK_SPELLINGS, ids=lambda it: type(it).__name__)
+def test_each_chunk_has_one_spelling(chunk: Chunk, row: dict[str, Any]) -> None:
+    """Contract 1: chunks are stored verbatim inside their facts."""
+    assert chunk_to_json(chunk) == row
+    assert chunk_from_json(row) == chunk
+
+
+def test_the_spellings_leave_no_fact_and_no_chunk_out() -> None:
+    """Our promise: a fact added to the union is spelled here and drawn by the strategies."""
+    assert {type(fact) for fact, _, _ in SPELLINGS} == set(get_args(f.LoggedFact)) == set(STRATEGIES)
+    assert {type(chunk) for chunk, _ in CHUNK_SPELLINGS} == set(get_args(Chunk))
+
+
+@given(any_fact, st.integers(0, 2**53), st.integers(0, 2**53))
+def test_every_fact_survives_a_file(fact: f.LoggedFact, seq: int, time: int) -> None:
+    """Spec loop 8.13: byte-identical round trip."""
+    line = orjson.dumps(fact_to_json(placed(fact, seq, time)))
+
+    again = fact_from_json(json.loads(line))
+
+    assert orjson.dumps(fact_to_json(again)) == line
+    assert (type(again), again.seq, again.time) == (type(fact), seq, time)
+
+
+@given(drawn_chunks)
+def test_every_chunk_survives_a_file(chunk: Chunk) -> None:
+    """Contract 1: chunks are stored losslessly."""
+    line = orjson.dumps(chunk_to_json(chunk))
+
+    again = chunk_from_json(json.loads(line))
+
+    assert orjson.dumps(chunk_to_json(again)) == line
+    assert type(again) is type(chunk)
+
+
+def test_open_payloads_come_back_frozen() -> None:
+    """Contract 1: open payloads are frozen; a loaded log is no softer than a live one."""
+    row = {"seq": 0, "time": 0, "type": "plugin/fact"}
+    row["data"] = {"plugin": "p", "kind": "k", "data": {"a": [1]}, "ignorable": True}
+
+    fact = fact_from_json(row)
+
+    assert isinstance(fact, f.PluginFact)
+    with pytest.raises(TypeError):
+        fact.data["a"] = 2
+
+
+STEP = {"seq": 0, "time": 0, "type": "step/start", "data": {"turn": 1, "step": 1}}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        [],
+        "row",
+        {},
+        {**STEP, "type": "no/such"},
+        {**STEP, "type": ["step/start"]},
+        {**STEP, "type": None},
+        {**STEP, "data": None},
+        {**STEP, "data": []},
+        {**STEP, "data": {"turn": 1}},
+        {key: value for key, value in STEP.items() if key != "seq"},
+        {key: value for key, value in STEP.items() if key != "time"},
+        {**STEP, "seq": "0"},
+        {**STEP, "seq": True},
+        {**STEP, "seq": 0.0},
+        {**STEP, "time": None},
+        {**STEP, "type": "turn/end", "data": {"turn": 1, "reason": None}},
+        {**STEP, "type": "turn/start", "data": {"turn": 1, "trigger": {}, "messageIds": []}},
+        {
+            **STEP,
+            "type": "assistant/chunk",
+            "data": {"turn": 1, "step": 1, "attempt": 1, "chunk": {"type": "song"}},
+        },
+        {
+            **STEP,
+            "type": "user/message",
+            "data": {"turn": 1, "id": "m", "content": [{"type": "song"}], "source": {}},
+        },
+        {
+            **STEP,
+            "type": "plugin/fact",
+            "data": {"plugin": "p", "kind": "k", "data": float("nan")},
+        },
+    ],
+    ids=lambda it: ascii(it)[:60],
+)
+def test_a_broken_row_is_refused(row: Any) -> None:
+    """Our promise: reading is strict; the store decides what a broken row means."""
+    with pytest.raises(ValueError, match=r"^not a fact"):
+        fact_from_json(row)
+
+
+@given(st.sampled_from(SPELLINGS), st.data())
+def test_a_row_that_lost_any_of_its_data_is_refused_or_still_whole(
+    spelling: tuple[f.LoggedFact, str, dict[str, Any]], data: st.DataObject
+) -> None:
+    """Our promise: nothing but a ValueError leaves the reader, whatever is missing."""
+    original, kind, whole = spelling
+    lost = data.draw(st.sampled_from(sorted(whole)))
+    row = {"seq": 0, "time": 0, "type": kind, "data": {k: v for k, v in whole.items() if k != lost}}
+
+    try:
+        fact = fact_from_json(row)
+    except ValueError:
+        return
+    assert type(fact) is type(original)

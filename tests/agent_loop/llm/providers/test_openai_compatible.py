@@ -1,0 +1,289 @@
+"""The OpenAI-compatible provider over a real connection: the provider suite, and what is its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import anyio
+import pytest
+
+from agent_loop.chunks import Chunk, Finish, TextDelta
+from agent_loop.errors import ConfigError
+from agent_loop.llm.providers import openai_compatible
+from agent_loop.llm.providers.openai_compatible import OpenAICompatible
+from agent_loop.messages import Text
+from tests.agent_loop.llm.provider_suite import (
+    KEY,
+    WAIT_S,
+    WHOLE,
+    WHOLE_CONTENT,
+    ProviderSuite,
+    answer_of,
+    ask,
+    failure_of,
+)
+from tests.doubles import openai_wire
+from tests.doubles.openai_wire import DONE, data_of, event_of
+from tests.doubles.provider_server import Reply, provider_server
+
+ERRORS = {
+    "auth": ("invalid_api_key", "invalid_request_error"),
+    "rate_limit": ("rate_limit_exceeded", "requests"),
+    "context_too_long": ("context_length_exceeded", "invalid_request_error"),
+    "invalid_request": (None, "invalid_request_error"),
+    "model_not_found": ("model_not_found", "invalid_request_error"),
+    "server": (None, "server_error"),
+    "overloaded": (None, "overloaded"),
+}
+
+HELLO: Sequence[Chunk] = (TextDelta(0, "hello"), Finish("stop"))
+
+
+class OpenAIWire:
+    path = "/chat/completions"
+    events_of = staticmethod(openai_wire.events_of)
+    problem = staticmethod(openai_wire.problem)
+
+    def error_body(self, kind: str, message: str) -> bytes:
+        code, category = ERRORS[kind]
+        return openai_wire.error_body(code, message, category)
+
+
+class TestOpenAICompatible(ProviderSuite):
+    wire = OpenAIWire()
+
+    def make(self, base_url: str, idle_timeout_s: float = WAIT_S) -> OpenAICompatible:
+        return OpenAICompatible("under-test", base_url, KEY, idle_timeout_s)
+
+
+def make(base_url: str, api_key: str | None = KEY, idle_timeout_s: float = WAIT_S) -> OpenAICompatible:
+    return OpenAICompatible("under-test", base_url, api_key, idle_timeout_s)
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "until-closed"])
+async def test_a_finished_answer_needs_no_done_mark(chunked: bool) -> None:
+    """Local servers leave `[DONE]` out; the finish reason is what tells a whole answer from a cut one."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        server.plan(Reply(openai_wire.events_of(WHOLE, done=False), chunked=chunked))
+
+        answer = await answer_of(provider, ask())
+
+        assert answer.content() == WHOLE_CONTENT
+
+
+async def test_a_server_that_crashes_after_its_finish_reason_has_said_everything() -> None:
+    """Our promise: an answer that was paid for and is whole is not asked for again."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        events = openai_wire.events_of(HELLO)
+        server.plan(Reply(events, cut_after=len(events) - 1))
+
+        answer = await answer_of(provider, ask())
+
+        assert answer.finish == Finish("stop")
+
+
+@pytest.mark.parametrize("after", ["silence", "a cut"])
+async def test_what_follows_the_done_mark_cannot_spoil_or_hold_up_an_answer(
+    after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spike, trap 16: read on, with a bound."""
+    monkeypatch.setattr(openai_compatible, "DRAIN_S", 0.05)
+
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        events = [*openai_wire.events_of(HELLO), event_of(delta={"content": "late"})]
+        if after == "silence":
+            server.plan(Reply(events, silent_after=len(events)))
+        else:
+            server.plan(Reply(events, cut_after=len(events)))
+
+        answer = await answer_of(provider, ask())
+
+        assert (answer.content(), answer.finish) == ((Text("hello"),), Finish("stop"))
+
+
+async def test_the_last_event_needs_no_blank_line() -> None:
+    """Local servers close right after the last line."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        finish = event_of(delta={"content": "a"}, finish_reason="stop")
+        server.plan(Reply([finish], line_end=b"", chunked=False))
+
+        answer = await answer_of(provider, ask())
+
+        assert (answer.content(), answer.finish) == ((Text("a"),), Finish("stop"))
+
+
+async def test_an_error_in_the_middle_keeps_what_came_before() -> None:
+    """Gateways report an upstream that died as an event of a stream with status 200."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        error = data_of('{"error": {"code": 502, "message": "Upstream died"}}')
+        server.plan(Reply([event_of(delta={"content": "Hel"}), error, DONE]))
+
+        failure, answer = await failure_of(provider, ask())
+
+        assert (failure.kind, failure.status, answer.content()) == ("server", 502, (Text("Hel"),))
+        assert (
+            str(failure) == "under-test failed on its side (502) in the middle of the answer: Upstream died"
+        )
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"error": {"message": "no", "type": "overloaded_error"}}', "overloaded"),
+        (b'{"choices": [{"message": {"content": "not streamed"}}]}', "malformed"),
+        (b"<html>\n<p>Welcome!</p>\n</html>", "malformed"),
+        (b"", "empty"),
+        (b"[]", "malformed"),
+    ],
+)
+async def test_an_answer_that_is_no_stream_is_explained(body: bytes, kind: str) -> None:
+    """Users point base_url at web pages and at gateways that wrap errors in status 200."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        server.plan(Reply(body=body))
+
+        failure, _ = await failure_of(provider, ask())
+
+        assert failure.kind == kind
+
+
+async def test_an_endpoint_without_a_key_gets_none_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Our promise: what the environment holds for OpenAI is never sent to somebody else."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-openai")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer secret")
+
+    async with provider_server() as server, aclosing(make(server.base_url, api_key=None)) as provider:
+        server.plan(Reply(openai_wire.events_of(HELLO)))
+
+        await answer_of(provider, ask())
+
+        (request,) = server.requests
+        assert not [value for value in request.headers.values() if "secret" in value]
+        assert "authorization" not in request.headers
+
+
+async def test_a_missing_key_is_called_missing() -> None:
+    """Contract 5: an error names what to mend."""
+    async with provider_server() as server, aclosing(make(server.base_url, api_key="  ")) as provider:
+        server.plan(Reply(status=401, body=openai_wire.error_body(None, "Unauthorized")))
+
+        failure, _ = await failure_of(provider, ask())
+
+        assert str(failure) == "under-test wants a key and none is set (401): Unauthorized"
+
+
+async def test_a_load_can_be_cancelled_and_done_again() -> None:
+    """Spike, trap 17: a cancel during the import is answered at once."""
+    provider = make("http://127.0.0.1:9/v1")
+    building = provider._building
+    building.acquire()
+
+    with anyio.move_on_after(0.01) as scope:
+        await provider.load()
+
+    assert scope.cancelled_caught
+    building.release()
+    await provider.load()
+    await provider.aclose()
+
+
+async def test_a_bug_of_ours_is_not_dressed_up_as_the_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Provider seam, rule 2: anything else is a bug, and rises."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        server.plan(Reply(openai_wire.events_of(HELLO)))
+        await provider.load()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(provider._client, "post", _raise_bug)
+            with pytest.raises(LookupError, match="bug"):
+                await answer_of(provider, ask())
+
+        with monkeypatch.context() as patch:
+            patch.setattr("httpx2.Response.aiter_bytes", _bytes_with_bug)
+            with pytest.raises(LookupError, match="bug"):
+                await answer_of(provider, ask())
+
+
+@pytest.mark.parametrize("base_url", ["", "localhost:8080/v1", "ftp://host/v1", "http:///v1"])
+def test_an_address_that_is_none_is_refused_at_once(base_url: str) -> None:
+    """Contract 11: settings at fault are named."""
+    with pytest.raises(ConfigError, match="base_url of x must begin with http"):
+        OpenAICompatible("x", base_url, None)
+
+
+@pytest.mark.parametrize("key", ["sk-1\nX-Evil: 1", "sk-é", "two words"])
+def test_a_key_that_cannot_be_one_is_refused_without_being_shown(key: str) -> None:
+    """The HTTP client would put the whole header into its error."""
+    with pytest.raises(ConfigError, match="the key for x has a blank") as caught:
+        OpenAICompatible("x", "http://host/v1", key)
+
+    assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "module", ["openai_compatible", "openai_request", "openai_stream", "openai_errors", "demo"]
+)
+def test_importing_a_provider_imports_no_sdk(module: str) -> None:
+    """Architecture, decision 10: nothing heavy before `initialize` is answered."""
+    program = (
+        f"import sys, agent_loop.llm.registry, agent_loop.llm.providers.{module}\n"
+        "print([name for name in ('openai', 'httpx2', 'httpx') if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert done.stdout == "[]\n"
+
+
+def test_a_first_load_leaves_the_loop_free() -> None:
+    """Spike, trap 17: the import once stopped everything, cancels too, for most of a second."""
+    # Measuring coverage there would slow the import itself.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    program = [sys.executable, "-c", LAG_PROGRAM]
+
+    done = subprocess.run(program, env=plain, capture_output=True, text=True, check=True, timeout=60)
+
+    longest_gap_s, load_s = map(float, done.stdout.split())
+    assert longest_gap_s < load_s / 2
+
+
+LAG_PROGRAM = """
+import time
+import anyio
+from agent_loop.llm.providers.openai_compatible import OpenAICompatible
+
+async def main():
+    began, gaps = time.perf_counter(), []
+
+    async def tick():
+        last = began
+        while True:
+            await anyio.sleep(0.001)
+            last, before = time.perf_counter(), last
+            gaps.append(last - before)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await OpenAICompatible("x", "http://127.0.0.1:9/v1", None).load()
+        group.cancel_scope.cancel()
+
+    print(max(gaps), time.perf_counter() - began)
+
+anyio.run(main)
+"""
+
+
+async def _raise_bug(*_: object, **__: object) -> None:
+    raise LookupError("bug")
+
+
+async def _bytes_with_bug(_: object):  # type: ignore[no-untyped-def]
+    raise LookupError("bug")
+    yield b""

@@ -1,0 +1,499 @@
+"""Holds the JSONL store to the store contract, and to its own promises about the disk."""
+
+import os
+import resource
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from threading import get_ident
+from typing import Any
+
+import orjson
+import pytest
+
+from agent_loop.chunks import TextDelta
+from agent_loop.errors import Duplicate, NotFound, StoreError
+from agent_loop.events.facts import AssistantChunk, StepEnd, TurnEnd
+from agent_loop.events.facts_json import fact_to_json
+from agent_loop.persistence.jsonl import JsonlStore
+from agent_loop.session.header import SessionHeader
+from tests.agent_loop.persistence.store_contract import (
+    FailingWrites,
+    OpenStore,
+    StoreContract,
+    bytes_of,
+    new_header,
+)
+from tests.doubles.facts import TIME_MS, one_turn, placed_facts
+
+Tree = dict[str, bytes | None]
+
+
+def tree_of(root: Path) -> Tree:
+    """Every path below `root`, with the bytes of the files."""
+    paths = sorted(root.rglob("*")) if root.exists() else []
+    return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+@contextmanager
+def largest_file(limit_bytes: int) -> Iterator[None]:
+    """The kernel refuses to let any file of this process grow beyond the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+class TestJsonlStore(StoreContract):
+    @pytest.fixture
+    def open_store(self, root: Path) -> OpenStore:
+        return lambda: JsonlStore(root)
+
+    @pytest.fixture
+    def failing_writes(self, root: Path) -> FailingWrites:
+        def after(more_bytes: int) -> Any:
+            sizes = [path.stat().st_size for path in root.rglob("*.jsonl")]
+            return largest_file(max(sizes, default=0) + more_bytes)
+
+        return after
+
+    @pytest.fixture
+    def everything_stored(self, root: Path) -> Callable[[], Tree]:
+        return lambda: tree_of(root)
+
+
+def log_path(root: Path) -> Path:
+    """The only log there is."""
+    (path,) = root.rglob("*.jsonl")
+    return path
+
+
+async def stored(root: Path, header: SessionHeader, turns: int = 2) -> Path:
+    """A session of whole turns on disk, its writer gone."""
+    store = JsonlStore(root)
+    await store.create(header)
+    for turn in range(turns):
+        await store.append(header.id, one_turn(turn + 1, turn * 7), first_seq=turn * 7, durable=False)
+    return log_path(root)
+
+
+async def refusal(root: Path, session_id: str) -> str:
+    """The kind of the error loading raises; the log must be as it was, and stay refused."""
+    before = tree_of(root)
+    store = JsonlStore(root)
+    with pytest.raises(StoreError) as raised:
+        await store.load(session_id)
+    with pytest.raises(NotFound):
+        await store.append(session_id, [], first_seq=0, durable=False)
+    assert tree_of(root) == before
+    return raised.value.kind
+
+
+def rewritten(path: Path, change: Callable[[list[bytes]], object]) -> None:
+    """The log with its rows changed in place, every one still terminated."""
+    rows = path.read_bytes().splitlines()
+    change(rows)
+    path.write_bytes(b"".join(row + b"\n" for row in rows))
+
+
+async def test_a_log_is_a_header_row_and_one_row_per_fact(root: Path, tmp_path: Path) -> None:
+    """Spec loop 1.10: line 0 is the header, every other line one event object, verbatim."""
+    header = SessionHeader("s-1", TIME_MS, str(tmp_path), "s-0")
+
+    path = await stored(root, header, turns=1)
+
+    rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    assert rows == [
+        {
+            "type": "session",
+            "version": 1,
+            "id": "s-1",
+            "createdAt": TIME_MS,
+            "cwd": str(tmp_path),
+            "parent": "s-0",
+        },
+        *(fact_to_json(fact) for fact in one_turn()),
+    ]
+
+
+async def test_sessions_of_one_real_directory_share_a_folder(root: Path, tmp_path: Path) -> None:
+    """Contract: `sessions/cwd-<first 12 hex of sha256(real cwd)>/<id>.jsonl`, `_no-cwd` without one."""
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    store = JsonlStore(root)
+
+    await store.create(SessionHeader("direct", TIME_MS, str(real)))
+    await store.create(SessionHeader("linked", TIME_MS, str(tmp_path / "link")))
+    await store.create(SessionHeader("nowhere", TIME_MS))
+
+    bucket = f"sessions/cwd-{sha256(os.fsencode(real.resolve())).hexdigest()[:12]}"
+    assert [path for path, data in tree_of(root).items() if data is not None] == [
+        "sessions/_no-cwd/nowhere.jsonl",
+        f"{bucket}/direct.jsonl",
+        f"{bucket}/linked.jsonl",
+    ]
+
+
+async def test_nobody_else_may_read_a_session(root: Path) -> None:
+    """Spec loop 1.10: directories 0700, files 0600."""
+    path = await stored(root, new_header("/"))
+
+    modes = {it: stat.S_IMODE(it.stat().st_mode) for it in (root, *root.rglob("*"))}
+
+    assert modes == {it: 0o600 if it == path else 0o700 for it in modes}
+
+
+async def test_a_relative_root_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spec loop 1.10: root is resolved to absolute once."""
+    monkeypatch.chdir(tmp_path)
+    store = JsonlStore("state")
+    monkeypatch.chdir("/")
+
+    await store.create(new_header())
+
+    assert log_path(tmp_path / "state")
+
+
+async def test_opening_a_store_makes_nothing(root: Path) -> None:
+    """Our promise: a server nobody talks to leaves no trace."""
+    await JsonlStore(root).aclose()
+
+    assert not root.exists()
+
+
+async def test_a_header_longer_than_a_block_comes_back(root: Path) -> None:
+    """Spec loop 8.13: header > 8 KiB."""
+    header = new_header("/" + "/".join(["long-name" * 20] * 60))
+    await stored(root, header, turns=1)
+
+    loaded, _ = await JsonlStore(root).load(header.id)
+
+    assert loaded == header
+
+
+async def test_a_header_json_cannot_carry_is_refused(root: Path) -> None:
+    """Our promise: what cannot be read back is never written."""
+    with pytest.raises(ValueError, match="the header cannot be written as JSON"):
+        await JsonlStore(root).create(SessionHeader("s", TIME_MS, parent="\ud800"))
+
+    assert not root.exists()
+
+
+async def test_two_creators_of_one_id_get_one_session(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spec loop 1.10: publishing with a hard link fails if the target exists; another process may win."""
+    header = new_header()
+    await stored(root, header, turns=1)
+    before = tree_of(root)
+    monkeypatch.setattr(JsonlStore, "_find", lambda *_: None)
+
+    with pytest.raises(Duplicate):
+        await JsonlStore(root).create(header)
+
+    assert tree_of(root) == before
+
+
+@pytest.mark.parametrize("cut", [1, 20])
+async def test_a_torn_last_row_is_unclosed(root: Path, cut: int) -> None:
+    """Spec loop 1.10: only newline-terminated lines count."""
+    header = new_header()
+    path = await stored(root, header)
+    path.write_bytes(path.read_bytes()[:-cut])
+
+    assert await refusal(root, header.id) == "unclosed"
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b'{"seq":14,"type":"turn/start"',
+        b"\0\0\0\0",
+        b"{broken\n",
+        b"\n",
+        b"[]\n",
+        b"17\n",
+        b'{"seq":15,"time":1,"type":"step/start","data":{"turn":3,"step":1}}\n',
+        b'{"seq":14,"time":1,"type":"step/start","data":{"turn":3}}\n',
+        b'{"seq":14,"time":1,"type":["step/start"],"data":{}}\n',
+    ],
+)
+async def test_a_bad_tail_behind_the_last_turn_is_unclosed(root: Path, tail: bytes) -> None:
+    """Contract 1: the torn tail starts at the first unterminated, unparsable or non-contiguous row."""
+    header = new_header()
+    path = await stored(root, header)
+    path.write_bytes(path.read_bytes() + tail)
+
+    assert await refusal(root, header.id) == "unclosed"
+
+
+@pytest.mark.parametrize("row", range(1, 15))
+async def test_an_unreadable_row_at_or_before_the_end_of_a_turn_is_corruption(root: Path, row: int) -> None:
+    """Contract 1: damage with a complete scope-closing row after it is corruption."""
+    header = new_header()
+    path = await stored(root, header, turns=3)
+
+    rewritten(path, lambda rows: rows.__setitem__(row, b"{broken"))
+
+    assert await refusal(root, header.id) == "corrupt"
+
+
+async def test_an_unreadable_end_of_the_last_turn_is_unclosed(root: Path) -> None:
+    """Contract 1: nothing behind the damage says that the turn ever ended."""
+    header = new_header()
+    path = await stored(root, header)
+
+    rewritten(path, lambda rows: rows.__setitem__(-1, b"{broken"))
+
+    assert await refusal(root, header.id) == "unclosed"
+
+
+@pytest.mark.parametrize("row", range(1, 15))
+async def test_a_lost_row_is_corruption(root: Path, row: int) -> None:
+    """Spec loop 1.10: a hole at or before the last complete `turn/end` makes the session unloadable."""
+    header = new_header()
+    path = await stored(root, header, turns=3)
+
+    rewritten(path, lambda rows: rows.pop(row))
+
+    assert await refusal(root, header.id) == "corrupt"
+
+
+async def test_a_row_of_a_turn_behind_its_end_is_unclosed(root: Path) -> None:
+    """Contract 1: step and turn facts need their enclosure."""
+    header = new_header()
+    path = await stored(root, header)
+    (stray,) = bytes_of(placed_facts([StepEnd(2, 1)], 14))
+
+    rewritten(path, lambda rows: rows.append(stray))
+
+    assert await refusal(root, header.id) == "unclosed"
+
+
+async def test_a_fact_of_an_unknown_type_is_another_version(root: Path) -> None:
+    """Contract 1: the union is closed; a type that is not in it was written by a newer version."""
+    header = new_header()
+    path = await stored(root, header)
+    row = {"seq": 14, "time": 1, "type": "session/rainbow", "data": {}}
+
+    rewritten(path, lambda rows: rows.append(orjson.dumps(row)))
+
+    assert await refusal(root, header.id) == "version"
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+async def test_a_header_of_another_version_is_refused(root: Path, version: Any) -> None:
+    """Spec loop 1.10: unknown version -> reject."""
+    header = new_header()
+    path = await stored(root, header)
+    row = {"type": "session", "version": version, "id": header.id, "anything": "else"}
+
+    rewritten(path, lambda rows: rows.__setitem__(0, orjson.dumps(row)))
+
+    assert await refusal(root, header.id) == "version"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "something"},
+        {"id": "other"},
+        {"id": 7},
+        {"createdAt": "today"},
+        {"cwd": "/elsewhere"},
+        {"cwd": "a\0b"},
+        {"cwd": 7},
+        {"parent": 7},
+        {"cwd": None},
+    ],
+    ids=str,
+)
+async def test_a_header_that_does_not_fit_its_place_is_corruption(root: Path, change: dict[str, Any]) -> None:
+    """Our promise: a log belongs to the id of its file and to the directory of its folder."""
+    header = new_header("/")
+    path = await stored(root, header)
+    row = {"type": "session", "version": 1, "id": header.id, "createdAt": 1, "cwd": "/", **change}
+
+    rewritten(path, lambda rows: rows.__setitem__(0, orjson.dumps(row)))
+
+    assert await refusal(root, header.id) == "corrupt"
+
+
+@pytest.mark.parametrize("data", [b"", b'{"type":"session"', b"\n", b"[]\n", b"{broken\n"])
+async def test_a_log_without_a_header_is_corruption(root: Path, data: bytes) -> None:
+    """Our promise: logs appear whole, so a missing header is no crash of ours."""
+    header = new_header()
+    path = await stored(root, header)
+    path.write_bytes(data)
+
+    assert await refusal(root, header.id) == "corrupt"
+
+
+async def test_only_a_missing_file_is_no_session(root: Path) -> None:
+    """Spec loop 1.10: only "file not found" means absent; any other I/O error surfaces."""
+    root.mkdir()
+    (root / "sessions").write_text("not a folder")
+
+    assert await refusal(root, "some-id") == "io"
+
+
+async def test_a_folder_in_a_logs_place_is_an_io_error(root: Path) -> None:
+    """Spec loop 8.13: an unreadable log is never "no session"."""
+    (root / "sessions/_no-cwd/some-id.jsonl").mkdir(parents=True)
+
+    assert await refusal(root, "some-id") == "io"
+
+
+async def test_foreign_files_among_the_folders_are_passed_over(root: Path) -> None:
+    """Spec loop 1.10: foreign files are skipped."""
+    header = new_header()
+    await stored(root, header, turns=0)
+    (root / "sessions/.DS_Store").write_text("whatever a file manager leaves")
+
+    assert await JsonlStore(root).load(header.id) == (header, [])
+
+
+async def test_a_log_somebody_else_wrote_to_is_left_alone(root: Path) -> None:
+    """Our promise: two writers never interleave rows; the second learns of the first."""
+    header = new_header()
+    await stored(root, header, turns=1)
+    late, early = JsonlStore(root), JsonlStore(root)
+    await late.load(header.id)
+    await early.load(header.id)
+    await early.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
+    before = tree_of(root)
+
+    with pytest.raises(StoreError, match="does not end where it was left") as raised:
+        await late.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
+
+    assert raised.value.kind == "io"
+    assert tree_of(root) == before
+
+
+async def test_a_log_that_vanished_is_an_io_error(root: Path) -> None:
+    """Our promise: an append never makes a log without a header."""
+    header = new_header()
+    store = JsonlStore(root)
+    await store.create(header)
+    log_path(root).unlink()
+
+    with pytest.raises(StoreError, match="No such file") as raised:
+        await store.append(header.id, one_turn(), first_seq=0, durable=True)
+
+    assert raised.value.kind == "io"
+    assert not list(root.rglob("*.jsonl"))
+
+
+async def test_a_failed_sync_takes_the_rows_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store seam: all of the facts or none of them, also when the disk fails at the last moment."""
+    header = new_header()
+    store = JsonlStore(root)
+    await store.create(header)
+    before = tree_of(root)
+
+    def failing(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("agent_loop.persistence.jsonl._sync_data", failing)
+        with pytest.raises(StoreError, match="Input/output error"):
+            await store.append(header.id, one_turn(), first_seq=0, durable=True)
+
+    assert tree_of(root) == before
+    await store.append(header.id, one_turn(), first_seq=0, durable=True)
+
+
+async def test_short_writes_are_carried_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """POSIX, write: fewer bytes than asked for may be taken."""
+    header = new_header()
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:100]))
+
+    await stored(root, header, turns=2)
+    monkeypatch.undo()
+
+    _, loaded = await JsonlStore(root).load(header.id)
+    assert bytes_of(loaded) == bytes_of([*one_turn(1), *one_turn(2, 7)])
+
+
+async def test_the_disk_learns_the_files_name_before_its_first_durable_rows(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Store seam: durable means the disk has them; a file without a name is lost all the same."""
+    header = new_header("/")
+    path = await stored(root, header, turns=0)
+    synced: list[str] = []
+    fsync, sync_data = os.fsync, os.fdatasync if hasattr(os, "fdatasync") else os.fsync
+    inodes = {it.stat().st_ino: it.name for it in (root, *root.rglob("*"))}
+
+    def noted(sync: Callable[[int], None]) -> Callable[[int], None]:
+        def noting(fd: int) -> None:
+            synced.append(inodes[os.fstat(fd).st_ino])
+            sync(fd)
+
+        return noting
+
+    monkeypatch.setattr(os, "fsync", noted(fsync))
+    monkeypatch.setattr("agent_loop.persistence.jsonl._sync_data", noted(sync_data))
+    store = JsonlStore(root)
+    await store.load(header.id)
+
+    await store.append(header.id, one_turn(1), first_seq=0, durable=False)
+    await store.append(header.id, one_turn(2, 7), first_seq=7, durable=True)
+    await store.append(header.id, one_turn(3, 14), first_seq=14, durable=True)
+
+    assert synced == [path.parent.name, "sessions", "state", path.name, path.name]
+
+
+async def test_the_disk_is_never_waited_for_on_the_event_loop(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contract 6: fsync in a worker thread; so is everything else that may block."""
+    threads: set[int] = set()
+    os_open, listdir, read_bytes = os.open, os.listdir, Path.read_bytes
+
+    def noted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            threads.add(get_ident())
+            return call(*args, **kwargs)
+
+        return noting
+
+    monkeypatch.setattr(os, "open", noted(os_open))
+    monkeypatch.setattr(os, "listdir", noted(listdir))
+    monkeypatch.setattr(Path, "read_bytes", noted(read_bytes))
+    header = new_header("/")
+    store = JsonlStore(root)
+
+    await store.create(header)
+    await store.append(header.id, one_turn(), first_seq=0, durable=True)
+    await store.load(header.id)
+
+    assert threads
+    assert get_ident() not in threads
+
+
+async def test_a_hundred_thousand_facts_come_back(root: Path) -> None:
+    """Our promise: a long session loads; the clock is the benchmark's business."""
+    header = new_header()
+    start, *_, end = one_turn()
+    facts = placed_facts(
+        [start, *(AssistantChunk(1, 1, 1, TextDelta(0, str(at))) for at in range(100_000)), end]
+    )
+    store = JsonlStore(root)
+    await store.create(header)
+    await store.append(header.id, facts, first_seq=0, durable=False)
+
+    _, loaded = await JsonlStore(root).load(header.id)
+
+    assert len(loaded) == len(facts)
+    assert bytes_of(loaded[-2:]) == bytes_of(facts[-2:])
+    assert isinstance(loaded[-1], TurnEnd)
