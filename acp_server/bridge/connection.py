@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from acp_server.bridge.forward import forward, watch
 from acp_server.bridge.record import SessionRecord
 from acp_server.bridge.replay import replay
+from acp_server.codec.chunk_line import ChunkLine, update_message
 from acp_server.codec.update_out import Update
 from acp_server.editor.permission import EditorApprover
 from acp_server.errors import (
@@ -185,9 +186,9 @@ class Connection:
         session_id = handle.agent.id
 
         def send(update: Update) -> None:
-            self.peer.notify("session/update", {"sessionId": session_id, "update": update})
+            self.peer.send(update_message(session_id, update))
 
-        record = SessionRecord(handle, send)
+        record = SessionRecord(handle, send, self.peer.send_line, ChunkLine(session_id))
         record.undo.append(handle.agent.session.log.observe(record.on_fact))
         approver = EditorApprover(self.peer.calls)
         record.undo.append(self.harness.permission.set_approver(session_id, approver))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from acp_server.bridge.steers import Steers
+from acp_server.codec.chunk_line import ChunkLine
 from acp_server.codec.stop_reason import stop_reason
 from acp_server.codec.update_out import Update, chunk_updates, output_update, stopped_call, updates_of
 from acp_server.errors import INTERNAL_ERROR, INVALID_REQUEST, RpcError, turn_failed
@@ -65,12 +66,15 @@ class SessionRecord:
 
     Attributes:
         send: Queues one update of this session.
+        send_line: Queues one line that is encoded already.
         warnings: News for the person, carried by the session's next result.
         loading: True while a replay is on its way; prompts wait for its end.
     """
 
     handle: AgentHandle
     send: Callable[[Update], None]
+    send_line: Callable[[bytes], None]
+    chunk_line: ChunkLine
     warnings: list[str] = field(default_factory=list)
     loading: bool = False
     undo: list[Callable[[], None]] = field(default_factory=list)
@@ -138,8 +142,12 @@ class SessionRecord:
         slot = self._slot
         if type(fact) is AssistantChunk:
             if slot is not None and slot.turn == fact.turn:
-                for update in chunk_updates(fact):
-                    self.send(update)
+                line = self.chunk_line.line(fact)
+                if line is not None:
+                    self.send_line(line)
+                else:
+                    for update in chunk_updates(fact):
+                        self.send(update)
             return
 
         match fact:

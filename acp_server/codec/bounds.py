@@ -18,10 +18,7 @@ def bounded(text: str, limit_bytes: int = FIELD_LIMIT_BYTES) -> str:
 
 
 def pieces(text: str, limit_bytes: int = FIELD_LIMIT_BYTES) -> Iterator[str]:
-    """`text`, whole, in pieces of at most `limit_bytes`, cut between characters."""
-    if len(text) <= limit_bytes // 4:
-        yield text
-        return
+    """`text`, whole, in pieces of at most `limit_bytes`, cut between characters; none for no text."""
     raw = text.encode()
     start = 0
     while start < len(raw):

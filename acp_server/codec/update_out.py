@@ -5,6 +5,7 @@ Source: https://agentclientprotocol.com/protocol/v1/prompt-turn, /tool-calls
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from acp_server.codec.bounds import FIELD_LIMIT_BYTES, pieces
@@ -25,7 +26,16 @@ from agent_loop import (
 
 Update = dict[str, Any]
 
+SURELY_SHORT: Final = FIELD_LIMIT_BYTES // 4
+"""Characters that fit the field limit whatever they are."""
+
 STOPPED: Final = "Stopped before it finished."
+
+
+@lru_cache(maxsize=64)
+def message_id(turn: int, step: int, attempt: int, kind: str) -> str:
+    """The id of one of the assistant's messages: the same live, on replay and after a restart."""
+    return f"t{turn}.s{step}.a{attempt}.{kind}"
 
 
 def chunk_updates(fact: AssistantChunk) -> list[Update]:
@@ -37,14 +47,13 @@ def chunk_updates(fact: AssistantChunk) -> list[Update]:
         kind, suffix = "agent_thought_chunk", "thought"
     else:
         return []
-    message_id = f"t{fact.turn}.s{fact.step}.a{fact.attempt}.{suffix}"
-    if len(chunk.text) <= FIELD_LIMIT_BYTES // 4:
-        if not chunk.text:
-            return []
-        content = {"type": "text", "text": chunk.text}
-        return [{"sessionUpdate": kind, "content": content, "messageId": message_id}]
+    message = message_id(fact.turn, fact.step, fact.attempt, suffix)
+    if 0 < len(chunk.text) <= SURELY_SHORT:
+        return [
+            {"sessionUpdate": kind, "content": {"type": "text", "text": chunk.text}, "messageId": message}
+        ]
     return [
-        {"sessionUpdate": kind, "content": {"type": "text", "text": piece}, "messageId": message_id}
+        {"sessionUpdate": kind, "content": {"type": "text", "text": piece}, "messageId": message}
         for piece in pieces(chunk.text)
     ]
 
@@ -64,12 +73,12 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             if fact.outcome == "interrupted":
                 return [stopped_call(call_id)]
             return [_finished_call(call_id, fact)]
-        case UserMessage(id=message_id) | SteeringMessage(id=message_id) if replay:
+        case UserMessage(id=user_message_id) | SteeringMessage(id=user_message_id) if replay:
             return [
                 {
                     "sessionUpdate": "user_message_chunk",
                     "content": {"type": "text", "text": piece},
-                    "messageId": message_id,
+                    "messageId": user_message_id,
                 }
                 for block in fact.content
                 if isinstance(block, Text)

@@ -1,4 +1,7 @@
-"""`authenticate`: https://agentclientprotocol.com/protocol/v1/authentication"""
+"""Answers `authenticate`, which no session needs yet.
+
+https://agentclientprotocol.com/protocol/v1/authentication
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""`$/cancel_request`: https://agentclientprotocol.com/protocol/v1/cancellation"""
+"""Takes `$/cancel_request`: stops one request, wherever it is.
+
+https://agentclientprotocol.com/protocol/v1/cancellation
+"""
 
 from typing import Any
 

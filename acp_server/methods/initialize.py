@@ -1,4 +1,7 @@
-"""`initialize`: https://agentclientprotocol.com/protocol/v1/initialization"""
+"""Answers `initialize`: what version we speak, and what we can do.
+
+https://agentclientprotocol.com/protocol/v1/initialization
+"""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final

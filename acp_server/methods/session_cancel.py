@@ -1,4 +1,7 @@
-"""`session/cancel`: https://agentclientprotocol.com/protocol/v1/prompt-turn (cancellation)"""
+"""Takes `session/cancel`: stops the running turn and everything that waits.
+
+https://agentclientprotocol.com/protocol/v1/prompt-turn (cancellation)
+"""
 
 from typing import Any
 

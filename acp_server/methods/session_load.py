@@ -1,4 +1,7 @@
-"""`session/load`: https://agentclientprotocol.com/protocol/v1/session-setup (loading sessions)"""
+"""Answers `session/load`: a stored session, replayed.
+
+https://agentclientprotocol.com/protocol/v1/session-setup (loading sessions)
+"""
 
 from typing import Any
 

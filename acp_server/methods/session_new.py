@@ -1,4 +1,7 @@
-"""`session/new`: https://agentclientprotocol.com/protocol/v1/session-setup"""
+"""Answers `session/new`: a stored session with a running agent.
+
+https://agentclientprotocol.com/protocol/v1/session-setup
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""`session/prompt`: https://agentclientprotocol.com/protocol/v1/prompt-turn"""
+"""Answers `session/prompt` with a stop reason, when its turn is over.
+
+https://agentclientprotocol.com/protocol/v1/prompt-turn
+"""
 
 from typing import Any
 

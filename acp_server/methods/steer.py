@@ -1,4 +1,4 @@
-"""`_agent_loop/steer`, our extension: text for the turn that runs. Advertised in `initialize`."""
+"""Answers `_agent_loop/steer`, our extension: text for the turn that runs. Advertised in `initialize`."""
 
 from typing import Any
 

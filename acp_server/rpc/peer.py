@@ -35,11 +35,13 @@ class Peer:
 
     Attributes:
         calls: Our requests to the editor.
+        send_line: Queues one encoded line, newline included.
         dispatch: Set once by whoever builds the connection; gets each request and notification.
     """
 
     def __init__(self, sink: LineSink) -> None:
         self._sink = sink
+        self.send_line = sink.write
         self._in_flight: dict[RequestId, Pending] = {}
         self.calls = Calls(self)
         self.dispatch: Callable[[dict[str, Any]], Pending | None] = _nobody
@@ -67,7 +69,7 @@ class Peer:
 
     def send(self, message: dict[str, Any]) -> None:
         """Queue one message to the editor."""
-        self._sink.write(orjson.dumps(message) + b"\n")
+        self._sink.write(orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE))
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Queue a notification."""

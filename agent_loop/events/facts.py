@@ -160,11 +160,17 @@ class AssistantChunk(Fact):
 class AssistantRun(Fact):
     """`len(texts)` consecutive text or reasoning deltas of one block, losslessly, as one object.
 
-    `seq` and `time` are the first delta's; `dt_ms[i]` is the time since the delta before (0 for the first).
-    Only the log makes one; whoever iterates a log sees the chunk facts it stands for.
+    Not in the union of logged facts: it is how a log keeps them and how a row on disk packs them; whoever
+    iterates a log sees the chunk facts it stands for.
+
+    Attributes:
+        delta: The class of the deltas.
+        seq, time: The first delta's.
+        dt_ms: Milliseconds since the delta before; 0 for the first.
+        last_time: The last delta's time.
     """
 
-    __slots__ = ("attempt", "dt_ms", "index", "kind", "last_time", "step", "texts", "turn")
+    __slots__ = ("attempt", "delta", "dt_ms", "index", "last_time", "step", "texts", "turn")
     TYPE: ClassVar[str] = "assistant/run"
     SCOPE: ClassVar[Scope] = "step"
 
@@ -174,7 +180,7 @@ class AssistantRun(Fact):
         step: int,
         attempt: int,
         index: int,
-        kind: Literal["text", "reasoning"],
+        delta: type[TextDelta] | type[ReasoningDelta],
         seq: int,
         time: int,
     ) -> None:
@@ -182,7 +188,7 @@ class AssistantRun(Fact):
         self.step = step
         self.attempt = attempt
         self.index = index
-        self.kind = kind
+        self.delta = delta
         self.seq = seq
         self.time = time
         self.last_time = time
@@ -191,15 +197,26 @@ class AssistantRun(Fact):
 
     def facts_from(self, seq: int) -> list["AssistantChunk"]:
         """The chunk facts from place `seq` on that this run stands for."""
-        make = TextDelta if self.kind == "text" else ReasoningDelta
         facts, time = [], self.time
         for at, (text, dt_ms) in enumerate(zip(self.texts, self.dt_ms, strict=True), self.seq):
             time += dt_ms
             if at >= seq:
-                fact = AssistantChunk(self.turn, self.step, self.attempt, make(self.index, text))
+                fact = AssistantChunk(self.turn, self.step, self.attempt, self.delta(self.index, text))
                 fact.seq, fact.time = at, time
                 facts.append(fact)
         return facts
+
+    def rest_from(self, seq: int) -> "AssistantRun | None":
+        """A run of its own with the deltas from place `seq` on; None when there are none."""
+        skip = max(seq - self.seq, 0)
+        if skip >= len(self.texts):
+            return None
+        time = self.time + sum(self.dt_ms[: skip + 1])
+        rest = AssistantRun(self.turn, self.step, self.attempt, self.index, self.delta, self.seq + skip, time)
+        rest.texts = self.texts[skip:]
+        rest.dt_ms = [0, *self.dt_ms[skip + 1 :]]
+        rest.last_time = self.last_time
+        return rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,3 +343,11 @@ LoggedFact = (
     | PluginFact
 )
 """Every fact a log shows when iterated; match on it to the last case."""
+
+LogRow = LoggedFact | AssistantRun
+"""How a fact is kept, in memory and on disk: as itself, or with others in a run."""
+
+
+def facts_in(row: LogRow) -> int:
+    """How many facts a row stands for."""
+    return len(row.texts) if isinstance(row, AssistantRun) else 1

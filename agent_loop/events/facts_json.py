@@ -21,6 +21,36 @@ def fact_to_json(fact: f.LoggedFact) -> Json:
     return {"seq": fact.seq, "time": fact.time, "type": fact.TYPE, "data": _data_of(fact)}
 
 
+def row_to_json(row: f.LogRow) -> Json:
+    """The row of a fact, or of a run of deltas packed into one."""
+    if not isinstance(row, f.AssistantRun):
+        return fact_to_json(row)
+    data = {
+        "turn": row.turn,
+        "step": row.step,
+        "attempt": row.attempt,
+        "index": row.index,
+        "kind": "text" if row.delta is c.TextDelta else "reasoning",
+        "texts": row.texts,
+        "dt_ms": row.dt_ms,
+    }
+    return {"seq": row.seq, "time": row.time, "type": row.TYPE, "data": data}
+
+
+def row_from_json(row: Any) -> f.LogRow:
+    """What a row stands for; a packed run stays one.
+
+    Raises:
+        ValueError: The row is not one this version wrote; the message says why.
+    """
+    if not isinstance(row, dict) or row.get("type") != f.AssistantRun.TYPE:
+        return fact_from_json(row)
+    try:
+        return _run_from_json(row)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a fact of format {FORMAT_VERSION}: {error!r}") from error
+
+
 def fact_from_json(row: Any) -> f.LoggedFact:
     """The fact a row stands for, `seq` and `time` set.
 
@@ -169,6 +199,18 @@ def _data_of(fact: f.LoggedFact) -> Json:
             return {"plugin": plugin, "kind": kind, "data": thaw_json(data), "ignorable": True}
         case _:
             assert_never(fact)
+
+
+def _run_from_json(row: Json) -> f.AssistantRun:
+    d = row["data"]
+    delta: type[c.TextDelta] | type[c.ReasoningDelta]
+    delta = c.TextDelta if d["kind"] == "text" else c.ReasoningDelta
+    run = f.AssistantRun(d["turn"], d["step"], d["attempt"], d["index"], delta, row["seq"], row["time"])
+    run.texts, run.dt_ms = d["texts"], d["dt_ms"]
+    if not run.texts or len(run.texts) != len(run.dt_ms):
+        raise ValueError("not a run: texts and dt_ms must be as long as each other, and not empty")
+    run.last_time = run.time + sum(run.dt_ms)
+    return run
 
 
 def _reason_to_json(reason: f.EndReason) -> Json:

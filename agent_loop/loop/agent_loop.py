@@ -16,7 +16,7 @@ from agent_loop.clock import Clock, wall_clock
 from agent_loop.errors import Duplicate, HarnessError
 from agent_loop.events.bus import Bus, Disposer
 from agent_loop.events.contain import supervise
-from agent_loop.events.facts import LoggedFact
+from agent_loop.events.facts import LogRow
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.driver import run_loop
 from agent_loop.loop.services import Services
@@ -96,7 +96,7 @@ class AgentLoop:
         if self._agents.get(session_id) is not None or self._sessions.get(session_id) is not None:
             raise Duplicate(f"session {session_id} is live already")
 
-    def _start(self, header: SessionHeader, seed: list[LoggedFact], options: AgentOptions) -> AgentHandle:
+    def _start(self, header: SessionHeader, seed: list[LogRow], options: AgentOptions) -> AgentHandle:
         session, remove_session = self._sessions.create(header, seed)
         agent = ReactLoopAgent(session, options, self._bus)
         try:
@@ -107,7 +107,7 @@ class AgentLoop:
 
         recorder = None
         if self._store is not None:
-            recorder = Recorder(self._store, session, self._bus, stored=len(seed))
+            recorder = Recorder(self._store, session, self._bus, stored=session.log.next_seq)
             self._drivers.start_soon(supervise, f"recorder of {agent.id}", recorder.run, _report)
         services = Services(self._bus, self._llm, self._tools, self._prompt, self._workspace(header))
 

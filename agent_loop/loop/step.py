@@ -89,21 +89,23 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
     bus, token, log = place.services.bus, place.token, place.agent.session.log
     turn, step, agent_id = place.turn, place.step, place.agent.id
     answer = Collector(log.call_ids)
-    seen = 0
+    add, append = answer.add, log.append
+    seen, watched = 0, bus.listens(StreamChunk)
     try:
         with token.scope():
             await bus.parallel(Checkpoint(place.agent.session.id, durable=False))
             async with aclosing(place.services.llm.stream(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
-                    if token.fired:
+                    if token.cause is not None:
                         break
-                    log.append(AssistantChunk(turn, step, attempt, chunk))
-                    answer.add(chunk)
-                    if bus.listens(StreamChunk):
+                    append(AssistantChunk(turn, step, attempt, chunk))
+                    add(chunk)
+                    if watched:
                         bus.emit(StreamChunk(agent_id, turn, step, chunk))
                     seen += 1
                     if seen % PACE_EVERY == 0:
                         await _pace(place)
+                        watched = bus.listens(StreamChunk)
     except TurnCancelled:
         prefix = answer.visible_prefix()
         if prefix:

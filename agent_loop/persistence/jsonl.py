@@ -22,8 +22,8 @@ import orjson
 from anyio import CancelScope, to_thread
 
 from agent_loop.errors import Duplicate, NotFound, StoreError
-from agent_loop.events.facts import LoggedFact
-from agent_loop.events.facts_json import fact_to_json
+from agent_loop.events.facts import LogRow, facts_in
+from agent_loop.events.facts_json import row_to_json
 from agent_loop.persistence.paths import SESSIONS, SUFFIX, bucket_name, is_bucket, is_session_id
 from agent_loop.persistence.scan import read_log
 from agent_loop.session.header import SessionHeader, header_to_json
@@ -67,10 +67,8 @@ class JsonlStore:
         with CancelScope(shield=True):
             await to_thread.run_sync(self._create, header)
 
-    async def append(
-        self, session_id: str, facts: Sequence[LoggedFact], *, first_seq: int, durable: bool
-    ) -> None:
-        """Write facts behind what is stored; see `Store.append`. Without facts, `durable` syncs earlier ones.
+    async def append(self, session_id: str, rows: Sequence[LogRow], *, first_seq: int, durable: bool) -> None:
+        """Write rows behind what is stored; see `Store.append`. Without any, `durable` syncs earlier ones.
 
         Raises:
             NotFound: This store has neither created nor loaded the session.
@@ -80,11 +78,11 @@ class JsonlStore:
         if log is None:
             raise NotFound(f"Session {_shown(session_id)} is not open; create or load it first.")
 
-        batch = tuple(facts)
+        batch = tuple(rows)
         with CancelScope(shield=True):
             await to_thread.run_sync(self._append, session_id, log, batch, first_seq, durable)
 
-    async def load(self, session_id: str) -> tuple[SessionHeader, list[LoggedFact]]:
+    async def load(self, session_id: str) -> tuple[SessionHeader, list[LogRow]]:
         """Everything stored of a session; see `Store.load`."""
         if not is_session_id(session_id):
             raise NotFound(f"There is no session {_shown(session_id)}.")
@@ -114,11 +112,11 @@ class JsonlStore:
             self._logs[header.id] = _Log(path, size_bytes=len(line))
 
     def _append(
-        self, session_id: str, log: _Log, facts: tuple[LoggedFact, ...], first_seq: int, durable: bool
+        self, session_id: str, log: _Log, batch: tuple[LogRow, ...], first_seq: int, durable: bool
     ) -> None:
         with log.lock, _io_errors(f"write the log of session {session_id}"):
-            _check_places(session_id, facts, first_seq, log.next_seq)
-            rows = b"".join(_line(fact_to_json(fact), f"fact {fact.seq}, {fact.TYPE},") for fact in facts)
+            next_seq = _checked_places(session_id, batch, first_seq, log.next_seq)
+            rows = b"".join(_line(row_to_json(row), f"fact {row.seq}, {row.TYPE},") for row in batch)
             if durable:
                 self._sync_folders(log)
 
@@ -128,9 +126,9 @@ class JsonlStore:
                 _write_or_undo(fd, rows, log.size_bytes, durable)
 
             log.size_bytes += len(rows)
-            log.next_seq += len(facts)
+            log.next_seq = next_seq
 
-    def _load(self, session_id: str) -> tuple[SessionHeader, list[LoggedFact]]:
+    def _load(self, session_id: str) -> tuple[SessionHeader, list[LogRow]]:
         with _io_errors(f"read the log of session {session_id}"):
             path = self._find(session_id)
             if path is None:
@@ -141,7 +139,7 @@ class JsonlStore:
                 data = path.read_bytes()
                 header, facts = read_log(data, session_id)
                 _check_folder(header, path)
-                log.next_seq, log.size_bytes = len(facts), len(data)
+                log.next_seq, log.size_bytes = sum(map(facts_in, facts)), len(data)
 
         # Of two first loads at once the earlier stays: it may have been appended to already.
         self._logs.setdefault(session_id, log)
@@ -171,12 +169,15 @@ class JsonlStore:
         log.folders_synced = True
 
 
-def _check_places(session_id: str, facts: tuple[LoggedFact, ...], first_seq: int, next_seq: int) -> None:
+def _checked_places(session_id: str, rows: tuple[LogRow, ...], first_seq: int, next_seq: int) -> int:
+    """The place behind `rows`, once they are found to stand where they say."""
     if first_seq != next_seq:
         raise ValueError(f"session {session_id} goes on at seq {next_seq}, not at {first_seq}")
-    for seq, fact in enumerate(facts, first_seq):
-        if fact.seq != seq:
-            raise ValueError(f"session {session_id}: a fact with seq {fact.seq} stands in place {seq}")
+    for row in rows:
+        if row.seq != next_seq:
+            raise ValueError(f"session {session_id}: a fact with seq {row.seq} stands in place {next_seq}")
+        next_seq += facts_in(row)
+    return next_seq
 
 
 def _check_folder(header: SessionHeader, path: Path) -> None:

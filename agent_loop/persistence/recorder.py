@@ -33,20 +33,18 @@ class Recorder:
         self._store = store
         self._session = session
         self._cursor = stored
-        self._dirty = False
+        self._tried = stored
         self._lock = anyio.Lock()
-        self._grown = anyio.Event()
         self._closing = anyio.Event()
-        self._undo = (session.log.on_growth(self._wake), bus.on(Checkpoint, self._checkpoint))
+        self._grown = anyio.Event()
+        self._undo = bus.on(Checkpoint, self._checkpoint)
 
     async def run(self) -> None:
         """Write what is new at most WRITE_BEHIND_S after it was logged, until closed."""
         while not self._closing.is_set():
-            await self._grown.wait()
+            await self._growth()
             with anyio.move_on_after(WRITE_BEHIND_S):
                 await self._closing.wait()
-            self._grown = anyio.Event()
-            self._dirty = False
             try:
                 await self.flush(durable=False)
             except Exception as error:
@@ -59,16 +57,16 @@ class Recorder:
             StoreError: It could not; nothing is lost, the next flush tries again.
         """
         async with self._lock:
-            facts = list(self._session.log.since(self._cursor))
-            if not facts:
+            self._tried = end = self._session.log.next_seq
+            if end == self._cursor:
                 return
-            await self._store.append(self._session.id, facts, first_seq=self._cursor, durable=durable)
-            self._cursor += len(facts)
+            rows = list(self._session.log.rows_since(self._cursor))
+            await self._store.append(self._session.id, rows, first_seq=self._cursor, durable=durable)
+            self._cursor = end
 
     async def close(self) -> None:
         """Flush for the last time and stop listening. Bounded; a failure is logged."""
-        for undo in self._undo:
-            undo()
+        self._undo()
         self._closing.set()
         self._grown.set()
         with anyio.move_on_after(CLOSE_GRACE_S, shield=True) as scope:
@@ -83,10 +81,13 @@ class Recorder:
                 "session %s: its last facts were not saved within %s s", self._session.id, CLOSE_GRACE_S
             )
 
-    def _wake(self) -> None:
-        if not self._dirty:
-            self._dirty = True
-            self._grown.set()
+    async def _growth(self) -> None:
+        """Wait for a fact that no flush has tried to bring yet, or for the end."""
+        if self._session.log.next_seq > self._tried or self._closing.is_set():
+            return
+        grown = self._grown = anyio.Event()
+        self._session.log.wake_once(grown.set)
+        await grown.wait()
 
     async def _checkpoint(self, moment: Checkpoint) -> None:
         if moment.session_id == self._session.id:

@@ -12,14 +12,14 @@ from typing import Any, Final, get_args
 import orjson
 
 from agent_loop.errors import StoreError
-from agent_loop.events.facts import LoggedFact, TurnEnd
-from agent_loop.events.facts_json import fact_from_json
+from agent_loop.events.facts import AssistantRun, LoggedFact, LogRow, TurnEnd, facts_in
+from agent_loop.events.facts_json import row_from_json
 from agent_loop.session.header import HEADER_VERSION, SessionHeader, header_from_json
 
-_KNOWN_TYPES: Final = frozenset(fact.TYPE for fact in get_args(LoggedFact))
+_KNOWN_TYPES: Final = frozenset(fact.TYPE for fact in (*get_args(LoggedFact), AssistantRun))
 
 
-def read_log(data: bytes, session_id: str) -> tuple[SessionHeader, list[LoggedFact]]:
+def read_log(data: bytes, session_id: str) -> tuple[SessionHeader, list[LogRow]]:
     """The header and facts of session `session_id`.
 
     Raises:
@@ -58,35 +58,37 @@ def _read_header(line: bytes, session_id: str) -> SessionHeader:
     return header
 
 
-def _read_facts(lines: list[bytes], session_id: str) -> list[LoggedFact]:
-    facts = []
-    for seq, line in enumerate(lines):
+def _read_facts(lines: list[bytes], session_id: str) -> list[LogRow]:
+    rows: list[LogRow] = []
+    next_seq = 0
+    for at, line in enumerate(lines):
         try:
-            fact = fact_from_json(orjson.loads(line))
+            row = row_from_json(orjson.loads(line))
         except ValueError as error:
-            raise _damage(lines, seq, session_id) from error
+            raise _damage(lines, at, next_seq, session_id) from error
 
-        if fact.seq != seq:
-            raise _damage(lines, seq, session_id)
-        facts.append(fact)
-    return facts
+        if row.seq != next_seq:
+            raise _damage(lines, at, next_seq, session_id)
+        rows.append(row)
+        next_seq += facts_in(row)
+    return rows
 
 
-def _is_closed(facts: list[LoggedFact]) -> bool:
+def _is_closed(facts: list[LogRow]) -> bool:
     last = next((fact for fact in reversed(facts) if fact.SCOPE != "session"), None)
     return last is None or isinstance(last, TurnEnd)
 
 
-def _damage(lines: list[bytes], seq: int, session_id: str) -> StoreError:
-    row = _row(lines[seq])
+def _damage(lines: list[bytes], at: int, seq: int, session_id: str) -> StoreError:
+    row = _row(lines[at])
     kind = row.get("type")
 
     if row.get("seq") == seq and isinstance(kind, str) and kind not in _KNOWN_TYPES:
         return StoreError(
             "version", f"The log of session {session_id} holds {kind!r}, which this version does not know."
         )
-    if any(_row(line).get("type") == TurnEnd.TYPE for line in lines[seq:]):
-        return StoreError("corrupt", f"The log of session {session_id} is damaged at row {seq + 2}.")
+    if any(_row(line).get("type") == TurnEnd.TYPE for line in lines[at:]):
+        return StoreError("corrupt", f"The log of session {session_id} is damaged at row {at + 2}.")
     return _unclosed(session_id)
 
 

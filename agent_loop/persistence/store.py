@@ -8,7 +8,7 @@ different sessions; for one session the recorder calls them one after another.
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_loop.events.facts import LoggedFact
+from agent_loop.events.facts import LogRow
 from agent_loop.session.header import SessionHeader
 
 
@@ -22,10 +22,8 @@ class Store(Protocol):
             Duplicate: The id is stored already.
         """
 
-    async def append(
-        self, session_id: str, facts: Sequence[LoggedFact], *, first_seq: int, durable: bool
-    ) -> None:
-        """Write facts `first_seq`, `first_seq + 1` … behind what is stored, all or none of them.
+    async def append(self, session_id: str, rows: Sequence[LogRow], *, first_seq: int, durable: bool) -> None:
+        """Write rows, the first at place `first_seq`, behind what is stored, all or none of them.
 
         Args:
             durable: Return only when the disk has them; otherwise surviving this process is enough.
@@ -33,8 +31,8 @@ class Store(Protocol):
             ValueError: `first_seq` is not the next place, or the facts are not contiguous from it.
         """
 
-    async def load(self, session_id: str) -> tuple[SessionHeader, list[LoggedFact]]:
-        """Everything stored of a session.
+    async def load(self, session_id: str) -> tuple[SessionHeader, list[LogRow]]:
+        """Everything stored of a session; runs may come packed or not, whatever they were written as.
 
         Raises:
             NotFound: No such session (an id this store could never have made included).

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 from agent_loop.events.facts import (
     AssistantMessage,
-    AssistantRun,
     ContextMessage,
-    LoggedFact,
+    LogRow,
     SteeringMessage,
     ToolResult,
     TurnEnd,
@@ -27,7 +26,7 @@ class History:
         self._messages: list[Message] = []
         self._turn_began_at = 0
 
-    def fold(self, rows: Iterable[LoggedFact | AssistantRun]) -> None:
+    def fold(self, rows: Iterable[LogRow]) -> None:
         """Take in further facts, in log order."""
         for fact in rows:
             match fact:

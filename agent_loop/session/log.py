@@ -11,10 +11,9 @@ Rules.
 """
 
 import asyncio
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
 
 from agent_loop.chunks import ReasoningDelta, TextDelta
 from agent_loop.clock import Clock, wall_clock
@@ -24,6 +23,7 @@ from agent_loop.events.facts import (
     AssistantMessage,
     AssistantRun,
     LoggedFact,
+    LogRow,
     StepEnd,
     StepStart,
     TurnEnd,
@@ -45,19 +45,19 @@ class SessionLog:
         call_ids: Ids of every tool call the model made; a new call must not reuse one.
     """
 
-    def __init__(self, seed: Sequence[LoggedFact] = (), *, clock: Clock = wall_clock) -> None:
+    def __init__(self, seed: Sequence[LogRow] = (), *, clock: Clock = wall_clock) -> None:
         """Start from stored facts, which are told to nobody.
 
         Raises:
             ValueError: Seed fact i is not at place i.
         """
         self._clock = clock
-        self._rows: list[LoggedFact | AssistantRun] = []
+        self._rows: list[LogRow] = []
         self._seqs: list[int] = []
         self._next_seq = 0
         self._run: AssistantRun | None = None
         self._observers: tuple[Observer, ...] = ()
-        self._wakers: tuple[Callable[[], object], ...] = ()
+        self._wakers: list[Callable[[], object]] = []
         self._notifying = False
         self._backlog: deque[LoggedFact] = deque()
         self.last_turn = 0
@@ -67,7 +67,7 @@ class SessionLog:
         for fact in seed:
             if fact.seq != self._next_seq:
                 raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
-            self._push(fact, fact.time)
+            self._plant(fact)
 
     @property
     def next_seq(self) -> int:
@@ -81,10 +81,18 @@ class SessionLog:
             Exception: The first one an observer raised; the fact is logged all the same.
         """
         time = self._clock()
-        placed(fact, self._next_seq, time)
-        self._push(fact, time)
-        for wake in self._wakers:
-            wake()
+        if type(fact) is AssistantChunk:
+            # One per delta: `placed` and a match statement would cost as much as all the rest.
+            fact.seq = self._next_seq
+            fact.time = time
+            self._push_chunk(fact, time)
+        else:
+            placed(fact, self._next_seq, time)
+            self._push(fact)
+        self._next_seq += 1
+
+        if self._wakers:
+            self._wake()
         if self._notifying:
             self._backlog.append(fact)
         elif self._observers:
@@ -93,24 +101,21 @@ class SessionLog:
     def observe(self, observer: Observer, *, prepend: bool = False) -> Disposer:
         """Tell `observer` of every fact from now on, inside the append."""
 
-        def mine(fact: LoggedFact) -> object:
-            return observer(fact)
-
-        self._observers = (mine, *self._observers) if prepend else (*self._observers, mine)
+        self._observers = (observer, *self._observers) if prepend else (*self._observers, observer)
+        gone = False
 
         def dispose() -> None:
-            self._observers = tuple(other for other in self._observers if other is not mine)
+            nonlocal gone
+            if not gone:
+                gone = True
+                at = self._observers.index(observer)
+                self._observers = (*self._observers[:at], *self._observers[at + 1 :])
 
         return dispose
 
-    def on_growth(self, wake: Callable[[], object]) -> Disposer:
-        """Call `wake` after every push, before observers; it must be cheap and must not raise."""
-        self._wakers = (*self._wakers, wake)
-
-        def dispose() -> None:
-            self._wakers = tuple(other for other in self._wakers if other is not wake)
-
-        return dispose
+    def wake_once(self, wake: Callable[[], object]) -> None:
+        """Call `wake` at the next append, before observers; it must be cheap and must not raise."""
+        self._wakers.append(wake)
 
     def since(self, seq: int) -> Iterator[LoggedFact]:
         """The facts from place `seq` on; a place inside a run is fine."""
@@ -121,26 +126,39 @@ class SessionLog:
             elif row.seq >= seq:
                 yield row
 
-    def rows_since(self, seq: int) -> Iterator[LoggedFact | AssistantRun]:
-        """Like `since`, for readers that skip deltas: runs stay whole, one that began earlier is left out."""
-        for at in range(bisect_left(self._seqs, seq), len(self._rows)):
-            yield self._rows[at]
+    def rows_since(self, seq: int) -> Iterator[LogRow]:
+        """Like `since`, with deltas left in their runs; of a run that began earlier, only the rest.
+
+        The runs are the reader's own: one that still grows here stays as it was.
+        """
+        for at in range(max(bisect_right(self._seqs, seq) - 1, 0), len(self._rows)):
+            row = self._rows[at]
+            if isinstance(row, AssistantRun):
+                if (rest := row.rest_from(seq)) is not None:
+                    yield rest
+            elif row.seq >= seq:
+                yield row
 
     def __iter__(self) -> Iterator[LoggedFact]:
         return self.since(0)
 
-    def _push(self, fact: LoggedFact, time: int) -> None:
-        if type(fact) is AssistantChunk:
-            chunk = fact.chunk
-            if type(chunk) is TextDelta or type(chunk) is ReasoningDelta:
-                self._push_delta(fact, chunk, time)
-                self._next_seq += 1
-                return
+    def _plant(self, fact: LogRow) -> None:
+        if isinstance(fact, AssistantRun):
+            self._run = None
+            self._rows.append(fact)
+            self._seqs.append(self._next_seq)
+            self._next_seq += len(fact.texts)
+        elif isinstance(fact, AssistantChunk):
+            self._push_chunk(fact, fact.time)
+            self._next_seq += 1
+        else:
+            self._push(fact)
+            self._next_seq += 1
 
+    def _push(self, fact: LoggedFact) -> None:
         self._run = None
         self._rows.append(fact)
         self._seqs.append(self._next_seq)
-        self._next_seq += 1
         match fact:
             case TurnStart(turn=turn):
                 self.last_turn = self.open_turn = turn
@@ -155,19 +173,22 @@ class SessionLog:
             case _:
                 pass
 
-    def _push_delta(self, fact: AssistantChunk, chunk: TextDelta | ReasoningDelta, time: int) -> None:
+    def _push_chunk(self, fact: AssistantChunk, time: int) -> None:
+        chunk = fact.chunk
+        if type(chunk) is not TextDelta and type(chunk) is not ReasoningDelta:
+            self._push(fact)
+            return
+
         run = self._run
-        kind: Literal["text", "reasoning"] = "text" if type(chunk) is TextDelta else "reasoning"
+        # Turn and step cannot change without a fact in between, which ends the run.
         if (
             run is None
+            or run.delta is not type(chunk)
             or run.index != chunk.index
-            or run.kind != kind
             or run.attempt != fact.attempt
-            or run.step != fact.step
-            or run.turn != fact.turn
         ):
             run = AssistantRun(
-                fact.turn, fact.step, fact.attempt, chunk.index, kind, seq=self._next_seq, time=time
+                fact.turn, fact.step, fact.attempt, chunk.index, type(chunk), self._next_seq, time
             )
             self._run = run
             self._rows.append(run)
@@ -175,6 +196,11 @@ class SessionLog:
         run.texts.append(chunk.text)
         run.dt_ms.append(time - run.last_time)
         run.last_time = time
+
+    def _wake(self) -> None:
+        wakers, self._wakers = self._wakers, []
+        for wake in wakers:
+            wake()
 
     def _notify(self, fact: LoggedFact) -> None:
         first: BaseException | None = None

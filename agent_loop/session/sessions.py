@@ -6,7 +6,7 @@ from typing import Any
 from agent_loop.clock import Clock, wall_clock
 from agent_loop.errors import Duplicate
 from agent_loop.events.bus import Bus, Disposer
-from agent_loop.events.facts import LoggedFact
+from agent_loop.events.facts import LogRow
 from agent_loop.events.moments import SessionCreated
 from agent_loop.messages import Message
 from agent_loop.session.header import SessionHeader
@@ -22,7 +22,7 @@ class Session:
     """
 
     def __init__(
-        self, header: SessionHeader, seed: Sequence[LoggedFact] = (), *, clock: Clock = wall_clock
+        self, header: SessionHeader, seed: Sequence[LogRow] = (), *, clock: Clock = wall_clock
     ) -> None:
         self.header = header
         self.log = SessionLog(seed, clock=clock)
@@ -50,7 +50,7 @@ class Sessions:
         self._clock = clock
         self._by_id: dict[str, Session] = {}
 
-    def create(self, header: SessionHeader, seed: Sequence[LoggedFact] = ()) -> tuple[Session, Disposer]:
+    def create(self, header: SessionHeader, seed: Sequence[LogRow] = ()) -> tuple[Session, Disposer]:
         """Add a session and announce it; the disposer takes exactly this one out again.
 
         Raises:

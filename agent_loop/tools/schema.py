@@ -82,13 +82,14 @@ def _plain(schema: Any, definitions: Json, inside: tuple[str, ...]) -> Any:
     if not isinstance(schema, dict):
         return schema
 
+    schema = _without_null(schema)
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     if name in definitions and name not in inside and name not in _recursive(definitions):
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return _plain({**definitions[name], **beside}, definitions, (*inside, name))
 
     plain = {}
-    for key, value in _without_null(schema).items():
+    for key, value in schema.items():
         if key == "properties":
             plain[key] = {field: _plain(value[field], definitions, inside) for field in value}
         elif key in ("default", "const", "enum", "examples"):

@@ -26,6 +26,7 @@ from agent_loop.workspace.spill import SPILL_LIMIT_BYTES, Spill
 KILL_WAIT_S = 1.0
 LAST_OUTPUT_WAIT_S = 0.2
 TELL_EVERY_S = 0.1
+TELL_AFTER_S = 0.5
 _READ_BYTES = 64 * 1024
 _READ_AT_ONCE_BYTES = 1024 * 1024
 _SHORTEST_PAUSE_S = 0.001
@@ -101,7 +102,8 @@ class _Call:
         self._output_ended = False
         self._on_output = on_output
         self._told_bytes = 0
-        self._tell_at = 0.0
+        # A command this short is told by its result alone; live news of it would only be noise.
+        self._tell_at = anyio.current_time() + TELL_AFTER_S
         self._pipe, writing = os.pipe()
 
         try:

@@ -18,7 +18,7 @@ from agent_loop.cards import (
     card_to_json,
 )
 from agent_loop.jsonvalue import freeze_json
-from tests.doubles.facts import drawn_cards
+from tests.doubles.facts import drawn_cards, unhurried
 
 FULL = Card(
     kind="edit",
@@ -63,6 +63,7 @@ def test_a_bare_card_takes_little_room() -> None:
 
 
 @given(drawn_cards)
+@unhurried
 def test_a_card_survives_a_file(card: Card) -> None:
     """Our promise: losslessly there and back, frozen input included."""
     line = orjson.dumps(card_to_json(card))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_loop.jsonvalue import clean_text, freeze_json, thaw_json
-from tests.doubles.facts import json_values
+from tests.doubles.facts import json_values, unhurried
 
 any_text = st.text(st.characters())
 
@@ -46,6 +46,7 @@ def cycle() -> Any:
 
 
 @given(json_values)
+@unhurried
 def test_json_comes_back_as_it_was(value: Any) -> None:
     """Contract 1: open payloads are checked for lossless JSON and frozen once."""
     frozen = freeze_json(value)
@@ -55,6 +56,7 @@ def test_json_comes_back_as_it_was(value: Any) -> None:
 
 
 @given(json_values)
+@unhurried
 def test_what_is_frozen_may_be_frozen_again(value: Any) -> None:
     """Our promise: handing a logged payload on is no special case."""
     frozen = freeze_json(value)
@@ -139,6 +141,7 @@ def test_dressed_up_values_become_plain_ones(value: Any, plain: Any) -> None:
 
 
 @given(any_text)
+@unhurried
 def test_clean_text_is_utf8_and_keeps_all_the_rest(text: str) -> None:
     """Contract 8: text from tools and files is cleaned where it enters."""
     cleaned = clean_text(text)

@@ -19,7 +19,7 @@ from agent_loop.messages import (
     content_to_json,
     text_of,
 )
-from tests.doubles.facts import contents
+from tests.doubles.facts import contents, unhurried
 
 EVERY_BLOCK: tuple[Content, ...] = (
     Text("hi"),
@@ -54,6 +54,7 @@ def test_each_block_has_one_spelling() -> None:
 
 
 @given(contents)
+@unhurried
 def test_content_survives_a_file(content: tuple[Content, ...]) -> None:
     """Our promise: losslessly there and back."""
     line = orjson.dumps(content_to_json(content))

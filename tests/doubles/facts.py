@@ -7,6 +7,7 @@ kind. A fact is placed by whoever logs it; `placed_facts` does it for stores and
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from agent_loop import cards, chunks, errors, messages
@@ -15,6 +16,9 @@ from agent_loop.events.facts_json import placed
 from agent_loop.jsonvalue import freeze_json
 
 TIME_MS = 1_700_000_000_000
+
+# Machines differ and are shared: a property is false by its values, never by its speed.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 texts = st.text(max_size=20)
 counts = st.integers(0, 2**31)

@@ -15,7 +15,7 @@ script fail loudly, as the provider error `invalid_request`.
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -214,51 +214,53 @@ class _Performance:
         self._open: str | None = None
         self._finished = False
 
-    def chunks(self, item: dict[str, Any]) -> Iterator[Chunk]:
+    def chunks(self, item: dict[str, Any]) -> Sequence[Chunk]:
         """The chunks of one item.
 
         Raises:
             ProviderError: The item says so, or is none.
         """
         if "text" in item:
-            yield from self._begin("text")
-            yield TextDelta(self._index, item["text"])
-        elif "think" in item:
-            yield from self._begin("reasoning")
-            yield ReasoningDelta(self._index, item["think"])
-        elif "tool" in item:
-            yield from self._end()
+            began = self._begin("text")
+            return (*began, TextDelta(self._index, item["text"]))
+        if "think" in item:
+            began = self._begin("reasoning")
+            return (*began, ReasoningDelta(self._index, item["think"]))
+        if "tool" in item:
+            ended = self._end()
             self._index += 1
             arguments = item["args_raw"] if "args_raw" in item else json.dumps(item.get("args", {}))
-            yield BlockStart(self._index, "tool-call")
-            yield ToolCallDelta(self._index, item.get("id", ""), item["tool"], arguments)
-            yield BlockEnd(self._index)
-        elif "usage" in item:
-            yield from self._end()
-            yield UsageChunk(Usage(item["usage"].get("in", 0), item["usage"].get("out", 0)))
-        elif "finish" in item:
-            yield from self._end()
+            return (
+                *ended,
+                BlockStart(self._index, "tool-call"),
+                ToolCallDelta(self._index, item.get("id", ""), item["tool"], arguments),
+                BlockEnd(self._index),
+            )
+        if "usage" in item:
+            return (*self._end(), UsageChunk(Usage(item["usage"].get("in", 0), item["usage"].get("out", 0))))
+        if "finish" in item:
             self._finished = True
-            yield Finish(_FINISH[item["finish"]])
-        else:
-            raise _raised(item.get("raise"), item)
+            return (*self._end(), Finish(_FINISH[item["finish"]]))
+        raise _raised(item.get("raise"), item)
 
     def require_finish(self) -> None:
         """Raises ProviderError when the line ended without `finish`."""
         if not self._finished:
             raise _fault("a script line ended without a finish")
 
-    def _begin(self, kind: Literal["text", "reasoning"]) -> Iterator[Chunk]:
-        if self._open != kind:
-            yield from self._end()
-            self._index += 1
-            self._open = kind
-            yield BlockStart(self._index, kind)
+    def _begin(self, kind: Literal["text", "reasoning"]) -> Sequence[Chunk]:
+        if self._open == kind:
+            return ()
+        ended = self._end()
+        self._index += 1
+        self._open = kind
+        return (*ended, BlockStart(self._index, kind))
 
-    def _end(self) -> Iterator[Chunk]:
-        if self._open is not None:
-            self._open = None
-            yield BlockEnd(self._index)
+    def _end(self) -> Sequence[Chunk]:
+        if self._open is None:
+            return ()
+        self._open = None
+        return (BlockEnd(self._index),)
 
 
 def _checked(line: dict[str, Any], request: ModelRequest) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from agent_loop.events.facts_json import (
     placed,
 )
 from agent_loop.messages import USER, Text
-from tests.doubles.facts import STRATEGIES, any_fact, drawn_chunks
+from tests.doubles.facts import STRATEGIES, any_fact, drawn_chunks, unhurried
 
 USER_ROW = {"kind": "user"}
 HI_ROW = [{"type": "text", "text": "hi"}]
@@ -228,6 +228,7 @@ def test_the_spellings_leave_no_fact_and_no_chunk_out() -> None:
 
 
 @given(any_fact, st.integers(0, 2**53), st.integers(0, 2**53))
+@unhurried
 def test_every_fact_survives_a_file(fact: f.LoggedFact, seq: int, time: int) -> None:
     """Spec loop 8.13: byte-identical round trip."""
     line = orjson.dumps(fact_to_json(placed(fact, seq, time)))
@@ -239,6 +240,7 @@ def test_every_fact_survives_a_file(fact: f.LoggedFact, seq: int, time: int) -> 
 
 
 @given(drawn_chunks)
+@unhurried
 def test_every_chunk_survives_a_file(chunk: Chunk) -> None:
     """Contract 1: chunks are stored losslessly."""
     line = orjson.dumps(chunk_to_json(chunk))
@@ -310,6 +312,7 @@ def test_a_broken_row_is_refused(row: Any) -> None:
 
 
 @given(st.sampled_from(SPELLINGS), st.data())
+@unhurried
 def test_a_row_that_lost_any_of_its_data_is_refused_or_still_whole(
     spelling: tuple[f.LoggedFact, str, dict[str, Any]], data: st.DataObject
 ) -> None:

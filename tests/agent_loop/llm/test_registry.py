@@ -76,6 +76,7 @@ def test_a_disposer_undoes_exactly_its_own_registration() -> None:
     dispose()
 
     assert registry.get("a") is second
+    assert (registry.has("a"), registry.has("b")) == (True, False)
 
 
 @pytest.mark.parametrize(("names", "known"), [((), "none"), (("b", "a"), "a, b")])

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from threading import get_ident
+from threading import Event, get_ident
 from typing import Any
 
 import orjson
 import pytest
+from anyio import create_task_group, to_thread
 
 from agent_loop.chunks import TextDelta
 from agent_loop.errors import Duplicate, NotFound, StoreError
 from agent_loop.events.facts import AssistantChunk, StepEnd, TurnEnd
 from agent_loop.events.facts_json import fact_to_json
+from agent_loop.persistence import jsonl
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.session.header import SessionHeader
 from tests.agent_loop.persistence.store_contract import (
@@ -224,6 +226,7 @@ async def test_a_torn_last_row_is_unclosed(root: Path, cut: int) -> None:
         b'{"seq":15,"time":1,"type":"step/start","data":{"turn":3,"step":1}}\n',
         b'{"seq":14,"time":1,"type":"step/start","data":{"turn":3}}\n',
         b'{"seq":14,"time":1,"type":["step/start"],"data":{}}\n',
+        b'{"seq":20,"time":1,"type":"session/rainbow","data":{}}\n',
     ],
 )
 async def test_a_bad_tail_behind_the_last_turn_is_unclosed(root: Path, tail: bytes) -> None:
@@ -263,6 +266,26 @@ async def test_a_lost_row_is_corruption(root: Path, row: int) -> None:
     path = await stored(root, header, turns=3)
 
     rewritten(path, lambda rows: rows.pop(row))
+
+    assert await refusal(root, header.id) == "corrupt"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows.pop(-2),
+        lambda rows: rows.__setitem__(-1, b'{"seq":13,"time":1,"type":"turn/end","data":{}}'),
+    ],
+    ids=["a row before it is lost", "its data is lost"],
+)
+async def test_a_turn_that_says_it_ended_is_never_taken_for_a_cut_off_one(
+    root: Path, change: Callable[[list[bytes]], object]
+) -> None:
+    """Contract 1: a complete scope-closing row was written after everything before it."""
+    header = new_header()
+    path = await stored(root, header)
+
+    rewritten(path, change)
 
     assert await refusal(root, header.id) == "corrupt"
 
@@ -390,6 +413,32 @@ async def test_a_log_that_vanished_is_an_io_error(root: Path) -> None:
 
     assert raised.value.kind == "io"
     assert not list(root.rglob("*.jsonl"))
+
+
+async def test_a_load_that_took_long_never_sets_a_log_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our promise: of two first loads at once, the one that ends last may have read an older log."""
+    header = new_header()
+    await stored(root, header, turns=1)
+    store = JsonlStore(root)
+    has_read, go_on = Event(), Event()
+
+    def waiting(*_: object) -> None:
+        has_read.set()
+        assert go_on.wait(10)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jsonl, "_check_folder", waiting)
+        async with create_task_group() as tasks:
+            tasks.start_soon(store.load, header.id)
+            await to_thread.run_sync(has_read.wait, 10)
+            patch.undo()
+            await store.load(header.id)
+            await store.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
+            go_on.set()
+
+    await store.append(header.id, one_turn(3, 14), first_seq=14, durable=False)
 
 
 async def test_a_failed_sync_takes_the_rows_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -406,7 +406,7 @@ async def test_a_real_cancellation_passes_through(house: House, workshop: Worksh
         await house.registry.execute(call, hang)
         pytest.fail("execute swallowed a cancellation")
 
-    house.tool.prepare = lambda *_: hang(call)  # type: ignore[method-assign, assignment, return-value]
+    house.tool.prepare = lambda *_: hang(call)  # type: ignore[method-assign, assignment]
     with anyio.fail_after(5), anyio.CancelScope() as scope:
         await house.registry.prepare("think", "{}", workshop.context())
         pytest.fail("prepare swallowed a cancellation")

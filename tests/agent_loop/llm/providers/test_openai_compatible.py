@@ -5,15 +5,17 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 import anyio
+import httpx2
 import pytest
 
 from agent_loop.chunks import Chunk, Finish, TextDelta
 from agent_loop.errors import ConfigError
 from agent_loop.llm.providers import openai_compatible
 from agent_loop.llm.providers.openai_compatible import OpenAICompatible
-from agent_loop.messages import Text
+from agent_loop.messages import Message, Reasoning, Text, ToolCallBlock
 from tests.agent_loop.llm.provider_suite import (
     KEY,
     WAIT_S,
@@ -165,6 +167,27 @@ async def test_an_endpoint_without_a_key_gets_none_from_the_environment(
         (request,) = server.requests
         assert not [value for value in request.headers.values() if "secret" in value]
         assert "authorization" not in request.headers
+
+
+async def test_openai_itself_hears_of_the_organisation_and_gets_no_thoughts_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """OpenAI, authentication: the organisation is in the environment; unknown fields are refused."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    sent: list[httpx2.Request] = []
+
+    async def refuse(_: object, request: httpx2.Request, **__: object) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(503, request=request)
+
+    monkeypatch.setattr("httpx2.AsyncClient.send", refuse)
+    thought = Message("assistant", (Reasoning("hm"), ToolCallBlock("c1", "read", "{}")))
+
+    async with aclosing(make("https://api.openai.com/v1")) as provider:
+        await failure_of(provider, replace(ask(), messages=(thought,)))
+
+    assert sent[0].headers["openai-organization"] == "org-1"
+    assert b"reasoning_content" not in sent[0].content
 
 
 async def test_a_missing_key_is_called_missing() -> None:
