@@ -77,6 +77,8 @@ def to_rpc_error(error: BaseException, *, session_id: str = "") -> RpcError:
             return RpcError(INVALID_REQUEST, str(error), {"kind": "busy"})
         case Disposed():
             return RpcError(INTERNAL_ERROR, "The server is shutting down", {"kind": "closed"})
+        case HarnessError(code="CWD"):
+            return RpcError(INVALID_PARAMS, f"Invalid params: cwd: {error}", {"path": "cwd"})
         case HarnessError():
             return RpcError(INTERNAL_ERROR, str(error), {"kind": error.code.lower()})
         case _:

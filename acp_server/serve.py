@@ -12,7 +12,7 @@ import faulthandler
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from types import FrameType
 from typing import Final
@@ -24,10 +24,11 @@ from acp_server.logs import start_log, stop_log
 from acp_server.methods.table import methods
 from acp_server.rpc.dispatch import Dispatcher
 from acp_server.rpc.peer import Peer
+from acp_server.trace import Trace, open_trace
 from acp_server.transport.framing import LineFramer
 from acp_server.transport.inbox import read_blocks
 from acp_server.transport.outbox import Outbox
-from agent_loop import Harness, Loaded, open_harness
+from agent_loop import STREAM, Harness, Loaded, open_harness
 
 log = logging.getLogger(__name__)
 
@@ -40,26 +41,35 @@ STDERR: Final = 2
 def serve_stdio(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str]) -> None:
     """Serve one editor on two descriptors until it leaves, then end the process; never returns."""
     listener = start_log(loaded.state_dir, loaded.log_level)
+    trace = open_trace(loaded, environ)
     code = 0
     try:
-        anyio.run(_serve, fd_in, fd_out, loaded, environ, backend="asyncio")
+        anyio.run(_serve, fd_in, fd_out, loaded, environ, trace, backend="asyncio")
     except BaseException:
         log.exception("the server failed")
         code = 1
+    if trace is not None:
+        trace.close()
     stop_log(listener)
     # Not sys.exit: a thread of a library, or a hung import, must not keep the process.
     os._exit(code)
 
 
-async def _serve(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str]) -> None:
+async def _serve(
+    fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str], trace: Trace | None
+) -> None:
     stop = anyio.Event()
     async with open_harness(loaded, environ) as harness, anyio.create_task_group() as handlers:
         _on_signals(stop, harness)
         outbox = Outbox(fd_out, on_broken=stop.set)
-        peer = Peer(outbox)
+        peer = Peer(outbox if trace is None else trace.sink(outbox))
         connection = Connection(harness, peer, outbox, handlers)
         peer.dispatch = Dispatcher(methods(), connection)
-        framer = LineFramer(peer.on_line, peer.on_oversize)
+        on_line: Callable[[bytes], None] = peer.on_line
+        if trace is not None:
+            on_line = trace.listen(on_line)
+            harness.bus.around(STREAM, trace.around_model)
+        framer = LineFramer(on_line, peer.on_oversize)
 
         def end() -> None:
             framer.end()

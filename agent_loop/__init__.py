@@ -6,7 +6,7 @@ This is the front door: what other packages use, they import from here.
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.agent.registry import AgentHandle
 from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
-from agent_loop.chunks import Chunk, ReasoningDelta, TextDelta
+from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta
 from agent_loop.config.load import Loaded, load_settings, state_dir
 from agent_loop.errors import (
     Busy,
@@ -33,6 +33,7 @@ from agent_loop.events.facts import (
     TurnStart,
     UserMessage,
 )
+from agent_loop.events.facts_json import chunk_to_json
 from agent_loop.events.moments import (
     AgentFailed,
     Discarded,
@@ -51,11 +52,13 @@ from agent_loop.events.moments import (
 )
 from agent_loop.harness import Harness, open_harness, same_directory
 from agent_loop.jsonvalue import clean_text, thaw_json
-from agent_loop.messages import Content, Text
+from agent_loop.llm.provider import STREAM, ModelRequest
+from agent_loop.messages import Content, Text, text_of
 from agent_loop.plugins.permission.approver import Approver, Decision, PermissionRequest
 from agent_loop.session.header import SessionHeader
 
 __all__ = [
+    "STREAM",
     "AgentFailed",
     "AgentHandle",
     "AgentOptions",
@@ -79,11 +82,13 @@ __all__ = [
     "Duplicate",
     "EndReason",
     "ErrorKind",
+    "Finish",
     "Harness",
     "HarnessError",
     "Loaded",
     "Location",
     "LoggedFact",
+    "ModelRequest",
     "Moment",
     "NotFound",
     "Pace",
@@ -112,6 +117,7 @@ __all__ = [
     "TurnStarted",
     "UserMessage",
     "Warned",
+    "chunk_to_json",
     "clean_text",
     "load_settings",
     "open_harness",
@@ -119,5 +125,6 @@ __all__ = [
     "state_dir",
     "stray_cancel",
     "supervise",
+    "text_of",
     "thaw_json",
 ]

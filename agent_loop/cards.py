@@ -4,24 +4,25 @@ Facts carry cards, so a replay needs neither the tool nor the disk. Turning one 
 to `acp_server.codec.card_out`.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any, Literal, assert_never
 
 from agent_loop.jsonvalue import thaw_json
 from agent_loop.messages import Json
+from agent_loop.record import record, replace
 
 CardKind = Literal["read", "edit", "delete", "move", "search", "execute", "fetch", "think", "other"]
 CardStatus = Literal["pending", "running", "done", "failed", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CardText:
     """Prose; Markdown."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CardCode:
     """Text to be shown as it stands, with the language a highlighter would want (may be empty)."""
 
@@ -29,7 +30,7 @@ class CardCode:
     language: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CardDiff:
     """One file's change. `path` is absolute; `old` is None for a new file."""
 
@@ -38,7 +39,7 @@ class CardDiff:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CardOutput:
     """What a command printed; `truncated` when part of it was left out."""
 
@@ -49,7 +50,7 @@ class CardOutput:
 CardItem = CardText | CardCode | CardDiff | CardOutput
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Location:
     """A place the call touches: an absolute path, and a line counted from 1 when one matters."""
 
@@ -57,7 +58,7 @@ class Location:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Card:
     """A tool call as a person reads it.
 

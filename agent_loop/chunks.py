@@ -10,6 +10,7 @@ from typing import Literal, TypeVar, dataclass_transform
 
 from agent_loop.errors import ErrorKind
 from agent_loop.messages import Content
+from agent_loop.record import record
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class ToolCallDelta:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlockStart:
     """Opens block `index`."""
 
@@ -60,7 +61,7 @@ class BlockStart:
     kind: BlockKind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlockEnd:
     """Ends block `index`; `block`, when given, is its authoritative content."""
 
@@ -68,7 +69,7 @@ class BlockEnd:
     block: Content | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """Tokens of one model call; the counts are disjoint.
 
@@ -84,14 +85,14 @@ class Usage:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageChunk:
     """What the call cost; the last one counts."""
 
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finish:
     """Why the answer ended. With kind `error`, `error_kind` and `message` say what failed."""
 

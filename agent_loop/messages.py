@@ -5,23 +5,23 @@ editor's blocks become these in `acp_server.codec.prompt_in`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from agent_loop.jsonvalue import thaw_json
+from agent_loop.record import record
 
 Json = dict[str, Any]
 Role = Literal["user", "assistant"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """Plain text; Markdown where a person reads it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reasoning:
     """What the model thought before it spoke.
 
@@ -33,7 +33,7 @@ class Reasoning:
     opaque: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolCallBlock:
     """The model asks for a tool.
 
@@ -47,7 +47,7 @@ class ToolCallBlock:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolResultBlock:
     """What the model is told a tool call gave."""
 
@@ -56,7 +56,7 @@ class ToolResultBlock:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Image:
     """A picture, base64 in `data`."""
 
@@ -71,7 +71,7 @@ Source = Mapping[str, Any]
 USER: Source = {"kind": "user"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Message:
     """One entry of the conversation as the model sees it."""
 

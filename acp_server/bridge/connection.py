@@ -127,20 +127,20 @@ class Connection:
         record = self._records.get(session_id)
         if record is None:
             record = await self._resume(session_id, cwd)
+            try:
+                await self._replay(record)
+            except BaseException:
+                await self._forget(record)
+                raise
         else:
             _require_same_cwd(record.handle.agent.session.header, cwd)
+            await self._replay(record)
         record.warnings.extend(warnings)
-        record.loading = True
-        try:
-            await replay(list(record.handle.agent.session.log), record.send, self._outbox.room)
-        finally:
-            record.loading = False
         pending.settle(record.with_warnings({}))
-        record.admit_next()
         self.harness.warm_up()
 
     def reserve(self, session_id: str) -> None:
-        """Claim an id for a load, before anything is awaited.
+        """Claim an id for a load, before anything is awaited; from now on a live session's prompts wait.
 
         Raises:
             RpcError: -32600, it is being loaded or has work to do.
@@ -155,10 +155,16 @@ class Connection:
                 INVALID_REQUEST, f"Invalid request: {why}", {"kind": "busy", "sessionId": session_id}
             )
         self._loading.add(session_id)
+        if record is not None:
+            record.loading = True
 
     def release(self, session_id: str) -> None:
-        """The load is over, however it went."""
+        """The load is over, however it went, and what waited for its end may run."""
         self._loading.discard(session_id)
+        record = self._records.get(session_id)
+        if record is not None:
+            record.loading = False
+            record.admit_next()
 
     async def close(self) -> None:
         """The editor is gone: end every session, side by side. Idempotent; callers bound it."""
@@ -181,6 +187,16 @@ class Connection:
             await handle.dispose()
             raise Disposed("the connection is closed")
         return self._install(handle)
+
+    async def _replay(self, record: SessionRecord) -> None:
+        record.loading = True
+        await replay(list(record.handle.agent.session.log), record.send, self._outbox.room)
+
+    async def _forget(self, record: SessionRecord) -> None:
+        self._records.pop(record.id, None)
+        for undo in record.undo:
+            undo()
+        await record.handle.dispose()
 
     def _install(self, handle: AgentHandle) -> SessionRecord:
         session_id = handle.agent.id

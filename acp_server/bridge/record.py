@@ -58,6 +58,7 @@ class _Slot:
 class _Waiting:
     pending: Pending
     content: tuple[Content, ...]
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -106,17 +107,19 @@ class SessionRecord:
         if len(self._waiting) >= WAITING_LIMIT:
             why = f"{WAITING_LIMIT} prompts of this session wait already"
             raise RpcError(INVALID_REQUEST, f"Invalid request: {why}", {"kind": "busy"})
-        waiting = _Waiting(pending, content)
-        self._waiting.append(waiting)
-        pending.on_cancel = lambda: self._cancel_waiting(waiting)
+        self._wait_at(len(self._waiting), _Waiting(pending, content))
         return pending
 
     def steer(self, content: tuple[Content, ...]) -> Pending:
         """Add to the running turn; without one, become a prompt that goes before the waiting ones."""
         pending = Pending()
         agent = self.handle.agent
-        if self._slot is None and agent.status == "idle" and not agent.inbox.queued:
-            self._start(pending, content, {"outcome": "prompted"})
+        prompted = {"outcome": "prompted"}
+        if self.loading:
+            steers = sum(1 for waiting in self._waiting if waiting.extra)
+            self._wait_at(steers, _Waiting(pending, content, prompted))
+        elif self._slot is None and agent.status == "idle" and not agent.inbox.queued:
+            self._start(pending, content, prompted)
         else:
             self._steers.add(agent.steer(content), pending)
         return pending
@@ -128,7 +131,7 @@ class SessionRecord:
         self._steers.cancel_all()
         waiting, self._waiting = self._waiting, deque()
         for prompt in waiting:
-            prompt.pending.settle(self.with_warnings({"stopReason": "cancelled"}))
+            prompt.pending.settle(self.with_warnings(_cancelled(prompt.extra)))
 
     def with_warnings(self, result: dict[str, Any]) -> dict[str, Any]:
         """A result of this session, with the news collected since the last one."""
@@ -204,7 +207,8 @@ class SessionRecord:
             self._settle_slot_cancelled()
             self._steers.cancel_all()
             while self._waiting:
-                self._waiting.popleft().pending.settle({"stopReason": "cancelled"})
+                waiting = self._waiting.popleft()
+                waiting.pending.settle(_cancelled(waiting.extra))
         elif status == "idle":
             slot, agent = self._slot, self.handle.agent
             if slot is not None and slot.turn is None and not agent.inbox.queued:
@@ -220,9 +224,9 @@ class SessionRecord:
         while self._waiting and self._free():
             waiting = self._waiting.popleft()
             try:
-                self._start(waiting.pending, waiting.content, {})
+                self._start(waiting.pending, waiting.content, waiting.extra)
             except Exception:
-                waiting.pending.settle({"stopReason": "cancelled"})
+                waiting.pending.settle(_cancelled(waiting.extra))
                 raise
 
     def _free(self) -> bool:
@@ -268,10 +272,13 @@ class SessionRecord:
         self._settle_slot_cancelled()
         self.admit_next()
 
+    def _wait_at(self, place: int, waiting: _Waiting) -> None:
+        self._waiting.insert(place, waiting)
+        waiting.pending.on_cancel = lambda: self._cancel_waiting(waiting)
+
     def _cancel_waiting(self, waiting: _Waiting) -> None:
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
-            waiting.pending.settle({"stopReason": "cancelled"})
+        self._waiting.remove(waiting)
+        waiting.pending.settle(_cancelled(waiting.extra))
 
     def _settle_slot_cancelled(self) -> None:
         slot = self._slot
@@ -282,5 +289,9 @@ class SessionRecord:
         self._open_cards.clear()
         self._slot = None
         for pending, extra in slot.answers:
-            outcome = {"outcome": "cancelled"} if extra else {"stopReason": "cancelled"}
-            pending.settle(self.with_warnings(outcome))
+            pending.settle(self.with_warnings(_cancelled(extra)))
+
+
+def _cancelled(extra: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a cancelled prompt; a steer that was to be one has words of its own."""
+    return {"outcome": "cancelled"} if extra else {"stopReason": "cancelled"}

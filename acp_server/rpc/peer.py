@@ -9,8 +9,9 @@ Rules.
 """
 
 import logging
+import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -21,6 +22,12 @@ from acp_server.rpc.pending import Pending
 log = logging.getLogger(__name__)
 
 RequestId = int | str | None
+
+# Every escape of a line, one by one: a surrogate pair, half of one, anything else.
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
 
 
 class LineSink(Protocol):
@@ -49,7 +56,7 @@ class Peer:
     def on_line(self, line: bytes) -> None:
         """Take one incoming line, without its newline. Never raises."""
         try:
-            message = orjson.loads(line)
+            message = _parsed(line)
         except ValueError:
             if line.strip():
                 self._respond(None, error=RpcError(PARSE_ERROR, "Parse error: the line is not JSON"))
@@ -138,6 +145,22 @@ class Peer:
             if error.data is not None:
                 response["error"]["data"] = dict(error.data)
         self.send(response)
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except ValueError:
+        # JavaScript sends half an emoji as an escape that JSON's grammar allows and orjson refuses. The
+        # person's prompt must not be lost for it.
+        mended = _ESCAPE.sub(_whole, line)
+        if mended == line:
+            raise
+        return orjson.loads(mended)
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    return b"\\ufffd" if escape["half"] else escape[0]
 
 
 def _is_id(value: Any) -> bool:

@@ -10,7 +10,6 @@ looks at. So nothing can be left over that would drop a later prompt.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import anyio
 
@@ -23,6 +22,7 @@ from agent_loop.events.moments import AgentStatus, Discarded, Moment, Queued, St
 from agent_loop.ids import new_id
 from agent_loop.jsonvalue import freeze_json
 from agent_loop.messages import USER, Content, Source
+from agent_loop.record import record
 from agent_loop.session.sessions import Session
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 DEFAULT_MAX_STEPS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentOptions:
     """How one agent behaves.
 
@@ -135,7 +135,8 @@ class ReactLoopAgent:
 
     async def when_idle(self) -> None:
         """Wait until nothing runs and nothing is queued; on a disposed agent, until its loop has ended."""
-        if self._status != "disposed" and (self._status == "running" or self.inbox.queued):
+        # Asked again after each wake: a listener of `idle` may have queued the next message already.
+        while self._status != "disposed" and (self._status == "running" or self.inbox.queued):
             waiter = anyio.Event()
             self._idle_waiters.append(waiter)
             await waiter.wait()

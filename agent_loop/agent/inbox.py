@@ -1,14 +1,14 @@
 """What waits for the agent: queued messages (a turn each batch) and steering (the running turn)."""
 
 from collections import deque
-from dataclasses import dataclass
 
 import anyio
 
 from agent_loop.messages import Content, Source
+from agent_loop.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Waiting:
     """A message on its way in; `id` is what `send` or `steer` returned."""
 

@@ -14,6 +14,7 @@ from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.errors import Duplicate, HarnessError
 from agent_loop.events.bus import Bus, Disposer
 from agent_loop.events.moments import AgentCreated, AgentDisposed
+from agent_loop.record import record
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class AgentHandle:
                 self._finished.set()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NewAgent:
     """What an agent is to be; `session_id` becomes the id of session, agent and stored log alike."""
 

@@ -8,7 +8,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +25,7 @@ from agent_loop.config.settings import (
 from agent_loop.config.toml_file import Key, TomlFile, dotted, read_toml
 from agent_loop.errors import ConfigError
 from agent_loop.messages import Json
+from agent_loop.record import record
 
 FILE_NAME: Final = "config.toml"
 DEFAULT: Final = "default"
@@ -51,7 +51,7 @@ class _Given(NamedTuple):
     origin: str
 
 
-@dataclass(frozen=True)
+@record
 class Loaded:
     """Settings, and what is to be said about them.
 

@@ -6,12 +6,13 @@ alone; making the provider belongs to whoever runs it.
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from urllib.parse import urlsplit
 
 from agent_loop.config.settings import ProviderKind, ProviderSettings, Settings
 from agent_loop.errors import ConfigError
+from agent_loop.record import record
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 BASE_URL_VARIABLE: Final = "OPENAI_BASE_URL"
@@ -21,7 +22,7 @@ _OPENAI: Final = "openai"
 _MODEL_FLAG: Final = "--model"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResolvedModel:
     """A model, and all it takes to reach it.
 

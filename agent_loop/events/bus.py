@@ -6,7 +6,7 @@ Rules.
 2. Every listener runs, whatever the one before did; then the first exception reaches the emitter.
 3. A disposer is idempotent and undoes exactly its own registration.
 4. A synchronous listener is never the target of a real cancellation, so a CancelledError out of one
-   (it asked a cancelled future for its result) is an error like any other.
+   (it asked a cancelled future for its result) is an error like any other, and leaves as a StrayCancel.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import anyio
 
-from agent_loop.events.contain import stray_cancel
+from agent_loop.events.contain import StrayCancel, stray_cancel
 from agent_loop.events.moments import Moment
 
 M = TypeVar("M", bound=Moment)
@@ -64,22 +64,21 @@ class Bus:
         Raises:
             Exception: The first one a listener raised, after all have run.
         """
-        first: BaseException | None = None
+        first: Exception | None = None
         for registration in self._listeners.get(type(moment), ()):
             try:
                 registration.call(moment)
-            except (Exception, asyncio.CancelledError) as error:
+            except Exception as error:
                 first = first or error
+            except asyncio.CancelledError as error:
+                first = first or StrayCancel(error)
         if first is not None:
             raise first
 
     async def parallel(self, moment: Moment) -> None:
         """Start every (asynchronous) listener, wait for all, then raise the first exception if any."""
         registrations = self._listeners.get(type(moment), ())
-        if len(registrations) == 1:
-            await registrations[0].call(moment)
-            return
-        errors: list[BaseException] = []
+        errors: list[Exception] = []
 
         async def run(listener: Callable[[Any], Awaitable[object]]) -> None:
             try:
@@ -89,11 +88,14 @@ class Bus:
             except asyncio.CancelledError as error:
                 if not stray_cancel():
                     raise
-                errors.append(error)
+                errors.append(StrayCancel(error))
 
-        async with anyio.create_task_group() as group:
-            for registration in registrations:
-                group.start_soon(run, registration.call)
+        if len(registrations) == 1:
+            await run(registrations[0].call)
+        elif registrations:
+            async with anyio.create_task_group() as group:
+                for registration in registrations:
+                    group.start_soon(run, registration.call)
         if errors:
             raise errors[0]
 

@@ -1,11 +1,20 @@
 """Keeps one task's trouble to itself.
 
 A child of a task group that ends with a CancelledError nobody asked for (it awaited a future that
-somebody else cancelled) silently ends the whole group. Whoever runs foreign code asks `stray_cancel`.
+somebody else cancelled) silently ends the whole group. Whoever runs foreign code asks `stray_cancel`,
+and passes a stray one on as a `StrayCancel`, so that one `except Exception` contains it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+
+
+class StrayCancel(Exception):
+    """Foreign code waited for something that somebody else had cancelled; an error like any other."""
+
+    def __init__(self, cause: asyncio.CancelledError) -> None:
+        super().__init__("it waited for something that was cancelled")
+        self.__cause__ = cause
 
 
 def stray_cancel() -> bool:

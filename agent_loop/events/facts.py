@@ -5,13 +5,13 @@ once. After that it never changes. Turning facts into JSON and back belongs to `
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from agent_loop.cards import Card
 from agent_loop.chunks import Chunk, ReasoningDelta, TextDelta, Usage
 from agent_loop.errors import ErrorKind
 from agent_loop.messages import Content, Source
+from agent_loop.record import record
 
 Scope = Literal["step", "turn", "session"]
 EndKind = Literal[
@@ -45,7 +45,7 @@ class Fact:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trigger:
     """Why a turn began: a queued message, or context put in while idle; `source` is the first one's."""
 
@@ -53,7 +53,7 @@ class Trigger:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EndReason:
     """Why a turn ended.
 
@@ -72,7 +72,7 @@ class EndReason:
     data: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exit:
     """How a command ended: one of `code` and `signal`, and whether its time ran out."""
 
@@ -81,7 +81,7 @@ class Exit:
     timed_out: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnStart(Fact):
     TYPE: ClassVar[str] = "turn/start"
     SCOPE: ClassVar[Scope] = "turn"
@@ -90,7 +90,7 @@ class TurnStart(Fact):
     message_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnEnd(Fact):
     TYPE: ClassVar[str] = "turn/end"
     SCOPE: ClassVar[Scope] = "turn"
@@ -98,7 +98,7 @@ class TurnEnd(Fact):
     reason: EndReason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepStart(Fact):
     TYPE: ClassVar[str] = "step/start"
     SCOPE: ClassVar[Scope] = "step"
@@ -106,7 +106,7 @@ class StepStart(Fact):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepEnd(Fact):
     TYPE: ClassVar[str] = "step/end"
     SCOPE: ClassVar[Scope] = "step"
@@ -114,7 +114,7 @@ class StepEnd(Fact):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UserMessage(Fact):
     TYPE: ClassVar[str] = "user/message"
     SCOPE: ClassVar[Scope] = "turn"
@@ -124,7 +124,7 @@ class UserMessage(Fact):
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContextMessage(Fact):
     TYPE: ClassVar[str] = "context/message"
     SCOPE: ClassVar[Scope] = "turn"
@@ -133,7 +133,7 @@ class ContextMessage(Fact):
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SteeringMessage(Fact):
     TYPE: ClassVar[str] = "steering/message"
     SCOPE: ClassVar[Scope] = "turn"
@@ -219,7 +219,7 @@ class AssistantRun(Fact):
         return rest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AssistantMessage(Fact):
     TYPE: ClassVar[str] = "assistant/message"
     SCOPE: ClassVar[Scope] = "step"
@@ -230,7 +230,7 @@ class AssistantMessage(Fact):
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolCall(Fact):
     """A call the model asked for. `card` is None when nobody was or will be shown it."""
 
@@ -244,7 +244,7 @@ class ToolCall(Fact):
     card: Card | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolStarted(Fact):
     TYPE: ClassVar[str] = "tool/started"
     SCOPE: ClassVar[Scope] = "step"
@@ -253,7 +253,7 @@ class ToolStarted(Fact):
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolResult(Fact):
     """What came of a call. `content` is what the model reads; `card` is what a person sees at the end."""
 
@@ -270,7 +270,7 @@ class ToolResult(Fact):
     card: Card | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PermissionAsked(Fact):
     TYPE: ClassVar[str] = "permission/asked"
     SCOPE: ClassVar[Scope] = "step"
@@ -280,7 +280,7 @@ class PermissionAsked(Fact):
     options: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PermissionDecided(Fact):
     TYPE: ClassVar[str] = "permission/decided"
     SCOPE: ClassVar[Scope] = "step"
@@ -292,7 +292,7 @@ class PermissionDecided(Fact):
     option: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UsageRecorded(Fact):
     TYPE: ClassVar[str] = "usage"
     SCOPE: ClassVar[Scope] = "step"
@@ -301,7 +301,7 @@ class UsageRecorded(Fact):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ErrorRecorded(Fact):
     TYPE: ClassVar[str] = "error"
     SCOPE: ClassVar[Scope] = "turn"
@@ -311,7 +311,7 @@ class ErrorRecorded(Fact):
     kind: ErrorKind | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PluginFact(Fact):
     """Whatever a plugin wants kept; `data` is frozen, lossless JSON. Safe for others to skip."""
 

@@ -15,6 +15,11 @@ from agent_loop.messages import Json, content_from_json, content_to_json
 
 FORMAT_VERSION: Final = 1
 
+_DELTAS: Final[dict[str, type[c.TextDelta] | type[c.ReasoningDelta]]] = {
+    "text": c.TextDelta,
+    "reasoning": c.ReasoningDelta,
+}
+
 
 def fact_to_json(fact: f.LoggedFact) -> Json:
     """The row of one fact, ready for a serialiser."""
@@ -47,7 +52,7 @@ def row_from_json(row: Any) -> f.LogRow:
         return fact_from_json(row)
     try:
         return _run_from_json(row)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"not a fact of format {FORMAT_VERSION}: {error!r}") from error
 
 
@@ -202,13 +207,14 @@ def _data_of(fact: f.LoggedFact) -> Json:
 
 
 def _run_from_json(row: Json) -> f.AssistantRun:
-    d = row["data"]
-    delta: type[c.TextDelta] | type[c.ReasoningDelta]
-    delta = c.TextDelta if d["kind"] == "text" else c.ReasoningDelta
-    run = f.AssistantRun(d["turn"], d["step"], d["attempt"], d["index"], delta, row["seq"], row["time"])
+    d, seq, time = row["data"], row["seq"], row["time"]
+    if type(seq) is not int or type(time) is not int:
+        raise ValueError("seq and time must be integers")
+
+    run = f.AssistantRun(d["turn"], d["step"], d["attempt"], d["index"], _DELTAS[d["kind"]], seq, time)
     run.texts, run.dt_ms = d["texts"], d["dt_ms"]
     if not run.texts or len(run.texts) != len(run.dt_ms):
-        raise ValueError("not a run: texts and dt_ms must be as long as each other, and not empty")
+        raise ValueError("texts and dt_ms must be as long as each other, and not empty")
     run.last_time = run.time + sum(run.dt_ms)
     return run
 

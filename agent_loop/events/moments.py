@@ -4,12 +4,12 @@ A listener subscribes by class on the bus. Facts have their own way out: a sessi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from agent_loop.chunks import Chunk
 from agent_loop.events.facts import EndReason
 from agent_loop.messages import Content, Source
+from agent_loop.record import record
 
 AgentStatus = Literal["idle", "running", "disposed"]
 
@@ -21,7 +21,7 @@ class Moment:
     TYPE: ClassVar[str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionCreated(Moment):
     """A session is in the store. A raising listener undoes the creation."""
 
@@ -29,7 +29,7 @@ class SessionCreated(Moment):
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentCreated(Moment):
     """An agent is registered. A raising listener undoes the registration."""
 
@@ -37,7 +37,7 @@ class AgentCreated(Moment):
     agent_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentDisposed(Moment):
     """An agent has left the registry; its loop has ended and its log is flushed."""
 
@@ -45,7 +45,7 @@ class AgentDisposed(Moment):
     agent_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StatusChanged(Moment):
     """A real transition; never a repeat, and nothing after `disposed`."""
 
@@ -54,7 +54,7 @@ class StatusChanged(Moment):
     status: AgentStatus
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Queued(Moment):
     """A message waits: for a turn of its own, or (steering) for the running one."""
 
@@ -66,7 +66,7 @@ class Queued(Moment):
     steering: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Discarded(Moment):
     """Waiting messages were dropped by a cancel or a disposal; no turn will carry them."""
 
@@ -75,14 +75,14 @@ class Discarded(Moment):
     message_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnStarted(Moment):
     TYPE: ClassVar[str] = "agent/turn-start"
     agent_id: str
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnEnded(Moment):
     TYPE: ClassVar[str] = "agent/turn-end"
     agent_id: str
@@ -90,7 +90,7 @@ class TurnEnded(Moment):
     reason: EndReason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TurnFlushed(Moment):
     """The turn's facts are durable, or `error` says why not; a prompt is answered on this."""
 
@@ -100,7 +100,7 @@ class TurnFlushed(Moment):
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepStarted(Moment):
     TYPE: ClassVar[str] = "agent/step-start"
     agent_id: str
@@ -108,7 +108,7 @@ class StepStarted(Moment):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepEnded(Moment):
     TYPE: ClassVar[str] = "agent/step-end"
     agent_id: str
@@ -116,7 +116,7 @@ class StepEnded(Moment):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StreamChunk(Moment):
     TYPE: ClassVar[str] = "agent/stream-chunk"
     agent_id: str
@@ -125,7 +125,7 @@ class StreamChunk(Moment):
     chunk: Chunk
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Steered(Moment):
     TYPE: ClassVar[str] = "agent/steering"
     agent_id: str
@@ -133,7 +133,7 @@ class Steered(Moment):
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolOutput(Moment):
     """All a running tool has printed so far, bounded."""
 
@@ -146,7 +146,7 @@ class ToolOutput(Moment):
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentFailed(Moment):
     """Something failed: a turn (once), a flush (its last step), or work before any turn (step 0)."""
 
@@ -157,7 +157,7 @@ class AgentFailed(Moment):
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checkpoint(Moment):
     """Awaited by the loop (`parallel`): what is logged must now be durable.
 
@@ -170,7 +170,7 @@ class Checkpoint(Moment):
     durable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pace(Moment):
     """Awaited every 64 chunks inside the turn's cancel scope: a slow reader makes the stream wait here."""
 
@@ -178,7 +178,7 @@ class Pace(Moment):
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Warned(Moment):
     """News for the person that belongs to no turn: a failed flush, a server not connected."""
 

@@ -5,15 +5,15 @@ know either; a place whose values belong to a higher room (tools, llm) is named 
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from agent_loop.errors import ProviderError
 from agent_loop.events.bus import Waterfall
 from agent_loop.events.facts import AssistantMessage
+from agent_loop.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FailedRequest:
     """A model call that failed. `shown` is true when part of its text reached the person."""
 
@@ -25,7 +25,7 @@ class FailedRequest:
     shown: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepResult:
     """What the model answered, before it is logged and acted on."""
 
@@ -33,7 +33,7 @@ class StepResult:
     message: AssistantMessage
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Continuation:
     """Whether another step follows; `wanted` is the loop's own opinion."""
 

@@ -9,15 +9,16 @@ A provider is an async generator of chunks. It must
 """
 
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from agent_loop.chunks import Chunk
 from agent_loop.events.bus import Waterfall
 from agent_loop.messages import Message
+from agent_loop.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolSchema:
     """A tool as the model is told of it; `parameters` is a JSON Schema object."""
 
@@ -26,7 +27,7 @@ class ToolSchema:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelRequest:
     """One model call.
 
@@ -68,7 +69,7 @@ class Provider(Protocol):
 STREAM: Final = Waterfall[ModelRequest, AsyncIterator[Chunk]]("llm/stream")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentRequest:
     """A request about to be sent, and whose it is."""
 

@@ -97,6 +97,7 @@ class AgentLoop:
             raise Duplicate(f"session {session_id} is live already")
 
     def _start(self, header: SessionHeader, seed: list[LogRow], options: AgentOptions) -> AgentHandle:
+        workspace = self._workspace(header)
         session, remove_session = self._sessions.create(header, seed)
         agent = ReactLoopAgent(session, options, self._bus)
         try:
@@ -109,7 +110,7 @@ class AgentLoop:
         if self._store is not None:
             recorder = Recorder(self._store, session, self._bus, stored=session.log.next_seq)
             self._drivers.start_soon(supervise, f"recorder of {agent.id}", recorder.run, _report)
-        services = Services(self._bus, self._llm, self._tools, self._prompt, self._workspace(header))
+        services = Services(self._bus, self._llm, self._tools, self._prompt, workspace)
 
         def driver_failed(name: str, error: BaseException) -> None:
             _report(name, error)

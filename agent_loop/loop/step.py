@@ -6,7 +6,6 @@ belongs to `turn`.
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio.lowlevel
@@ -23,12 +22,13 @@ from agent_loop.loop.request import build_request, require_model
 from agent_loop.loop.tool_calls import StepPlace, ToolBatch
 from agent_loop.messages import Content, ToolCallBlock
 from agent_loop.prompt.system_prompt import PromptContext
+from agent_loop.record import record, replace
 
 PACE_EVERY: Final = 64
 """Chunks between two pauses: more is unfair to other sessions and lengthens the tail after a cancel."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepOutcome:
     """How a step went, for whoever decides on the next."""
 
@@ -107,15 +107,22 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
                         await _pace(place)
                         watched = bus.listens(StreamChunk)
     except TurnCancelled:
-        prefix = answer.visible_prefix()
-        if prefix:
-            log.append(AssistantMessage(turn, step, attempt, prefix, interrupted=True))
+        _keep_prefix(place, answer, attempt)
         raise
     except ProviderError as error:
         error.shown = answer.shown
         raise
     _require_answer(answer)
     return answer
+
+
+def _keep_prefix(place: StepPlace, answer: Collector, attempt: int) -> None:
+    """Log what the person has read of an answer that was stopped: they will refer to it."""
+    prefix = answer.visible_prefix()
+    if prefix:
+        place.agent.session.log.append(
+            AssistantMessage(place.turn, place.step, attempt, prefix, interrupted=True)
+        )
 
 
 async def _pace(place: StepPlace) -> None:
@@ -156,7 +163,11 @@ async def _act(place: StepPlace, answer: Collector, attempt: int) -> StepOutcome
     kind = answer.finish.kind if answer.finish is not None else "stop"
     whole = kind not in ("max-tokens", "refusal")
     content = answer.content() if whole else answer.without_tool_calls()
-    message = await _step_result(place, AssistantMessage(place.turn, place.step, attempt, content))
+    try:
+        message = await _step_result(place, AssistantMessage(place.turn, place.step, attempt, content))
+    except TurnCancelled:
+        _keep_prefix(place, answer, attempt)
+        raise
     if not whole:
         # A call cut off at the limit must not run, wherever it came from.
         message = replace(message, content=_without_calls(message.content))

@@ -11,7 +11,6 @@ Rules.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -24,6 +23,7 @@ from agent_loop.events.facts import ToolCall, ToolResult, ToolStarted
 from agent_loop.events.moments import Checkpoint, ToolOutput
 from agent_loop.loop.services import Services
 from agent_loop.messages import Text, ToolCallBlock, text_of
+from agent_loop.record import record, replace
 from agent_loop.tools.registry import BoundCall, Refusal
 from agent_loop.tools.tool import PreparedCall, ToolContext, ToolOutcome
 
@@ -32,7 +32,7 @@ CUT_OFF = "The turn was stopped while this call ran; whether it had an effect is
 NOT_RECORDED = "Error: the call was not started, because it could not be recorded on disk first."
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StepPlace:
     """Where the loop is, and under which token."""
 

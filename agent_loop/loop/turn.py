@@ -121,15 +121,15 @@ class Turn:
 
             if not self._close_step():
                 return self._reason or failed(RuntimeError("the step could not be closed"))
-            if outcome.refused:
-                return EndReason("refusal")
             self._max_tokens = self._max_tokens or outcome.max_tokens
             ended = await self._ends(outcome, steered)
             if ended is not None:
                 return ended
 
     async def _ends(self, outcome: StepOutcome, steered: bool) -> EndReason | None:
-        """The turn's reason when no further step follows, else None."""
+        """The turn's reason when no further step follows, else None. Nobody may vote a refused turn on."""
+        if outcome.refused:
+            return cancelled(self._token) if self._token.fired else EndReason("refusal")
 
         async def core(value: Continuation) -> bool:
             return value.wanted
@@ -152,9 +152,12 @@ class Turn:
         return StepPlace(self._agent, self._services, self._token, self.number, self.step)
 
     def _drain_steering(self) -> bool:
-        """Log what was steered meanwhile; whether there was any. One at a time: a raise loses no other."""
+        """Log what was steered meanwhile; whether there was any. One at a time: a raise loses no other.
+
+        Once the token fired no step would read it, so what is left becomes the next turn's.
+        """
         steered = False
-        while (message := self._agent.inbox.next_steering()) is not None:
+        while not self._token.fired and (message := self._agent.inbox.next_steering()) is not None:
             self._log.append(SteeringMessage(self.number, message.id, message.content, message.source))
             self._services.bus.emit(Steered(self._agent.id, self.number, message.id))
             steered = True

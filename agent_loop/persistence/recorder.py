@@ -34,6 +34,7 @@ class Recorder:
         self._session = session
         self._cursor = stored
         self._tried = stored
+        self._synced = stored
         self._lock = anyio.Lock()
         self._closing = anyio.Event()
         self._grown = anyio.Event()
@@ -58,11 +59,14 @@ class Recorder:
         """
         async with self._lock:
             self._tried = end = self._session.log.next_seq
-            if end == self._cursor:
+            # Whatever wrote the facts before (the write-behind, a request's checkpoint) did not sync them.
+            if end == self._cursor and not (durable and self._synced < end):
                 return
             rows = list(self._session.log.rows_since(self._cursor))
             await self._store.append(self._session.id, rows, first_seq=self._cursor, durable=durable)
             self._cursor = end
+            if durable:
+                self._synced = end
 
     async def close(self) -> None:
         """Flush for the last time and stop listening. Bounded; a failure is logged."""

@@ -1,10 +1,11 @@
 """Sections to one text. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from agent_loop.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Section:
     """One part of the system prompt; lower `order` stands earlier, equal orders as registered."""
 

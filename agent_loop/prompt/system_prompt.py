@@ -5,15 +5,15 @@ cannot reuse what they cached.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from agent_loop.errors import Duplicate
 from agent_loop.events.bus import Bus, Disposer, Waterfall
 from agent_loop.prompt.assemble import Section, assemble
+from agent_loop.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PromptContext:
     """Whose prompt it is; `agent_text` is the agent's own part, which stands last."""
 
@@ -25,7 +25,7 @@ class PromptContext:
 SectionText = str | Callable[[PromptContext], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assembly:
     """The sections of one prompt on their way through the waterfall."""
 
@@ -66,7 +66,7 @@ class SystemPrompt:
         """The system prompt of one session, through `system-prompt/assemble`; may be empty."""
         sections = [
             Section(name, order, text if isinstance(text, str) else await text(context))
-            for name, (order, text) in self._sections.items()
+            for name, (order, text) in tuple(self._sections.items())
         ]
         sections.append(Section("agent", AGENT_TEXT_ORDER, context.agent_text))
         return await self._bus.run(ASSEMBLE, Assembly(context, tuple(sections)), _core)

@@ -1,14 +1,14 @@
 """What is known of a session before its first fact."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from agent_loop.messages import Json
+from agent_loop.record import record
 
 HEADER_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionHeader:
     """The first row of a session's log; never changes.
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agent_loop.chunks import ReasoningDelta, TextDelta
 from agent_loop.clock import Clock, wall_clock
 from agent_loop.events.bus import Disposer
+from agent_loop.events.contain import StrayCancel
 from agent_loop.events.facts import (
     AssistantChunk,
     AssistantMessage,
@@ -203,15 +204,17 @@ class SessionLog:
             wake()
 
     def _notify(self, fact: LoggedFact) -> None:
-        first: BaseException | None = None
+        first: Exception | None = None
         self._notifying = True
         try:
             while True:
                 for observer in self._observers:
                     try:
                         observer(fact)
-                    except (Exception, asyncio.CancelledError) as error:
+                    except Exception as error:
                         first = first or error
+                    except asyncio.CancelledError as error:
+                        first = first or StrayCancel(error)
                 if not self._backlog:
                     break
                 fact = self._backlog.popleft()

@@ -1,6 +1,5 @@
 """Keeps what tools say to the model and show to the person within bounds, and fit for a JSON line."""
 
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -8,6 +7,7 @@ import orjson
 from agent_loop.cards import Card, card_to_json
 from agent_loop.jsonvalue import clean_text, freeze_json
 from agent_loop.messages import Content, Text, text_of
+from agent_loop.record import replace
 from agent_loop.workspace.output import bounded_text
 
 CONTENT_LIMIT_BYTES = 64_000

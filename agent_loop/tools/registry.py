@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any, Final
 
 from agent_loop.cards import Card
@@ -18,6 +18,7 @@ from agent_loop.events.bus import Bus, Disposer
 from agent_loop.events.contain import stray_cancel
 from agent_loop.jsonvalue import clean_text, freeze_json, thaw_json
 from agent_loop.messages import Json
+from agent_loop.record import record, replace
 from agent_loop.tools.bounds import bounded_content, bounded_input, check_card
 from agent_loop.tools.failures import outcome_of
 from agent_loop.tools.schema import parameters_of, parse_arguments, parse_object
@@ -28,7 +29,7 @@ _TITLE_LIMIT = 100
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolSpec:
     """A tool as a model is told of it; `parameters` is a JSON Schema of the caller's own."""
 
@@ -37,7 +38,7 @@ class ToolSpec:
     parameters: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoundCall(PreparedCall):
     """A prepared call that remembers which tool prepared it.
 
@@ -47,7 +48,7 @@ class BoundCall(PreparedCall):
     tool: Tool[Any] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refusal:
     """A call that will not run: what the person sees of it, and what the model is told."""
 
@@ -55,7 +56,7 @@ class Refusal:
     outcome: ToolOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Registered:
     tool: Tool[Any]
     parameters: Any

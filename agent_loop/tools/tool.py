@@ -5,7 +5,7 @@ of the tool and becomes an error result all the same.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -14,13 +14,14 @@ from agent_loop.cards import Card
 from agent_loop.events.bus import Waterfall
 from agent_loop.events.facts import Exit, Outcome, PluginFact
 from agent_loop.messages import Content
+from agent_loop.record import record
 from agent_loop.workspace.workspace import Workspace
 
 EffectKind = Literal["none", "read", "write", "delete", "move", "execute", "fetch", "other"]
 A = TypeVar("A", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effect:
     """What a call would do to the world, for whoever decides whether it may.
 
@@ -38,7 +39,7 @@ class Effect:
     domain: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prepared:
     """A call looked at but not done.
 
@@ -59,7 +60,7 @@ class Token(Protocol):
         """True once the turn is cancelled; ask right before every effect."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolContext:
     """What a tool may use, for one call.
 
@@ -80,7 +81,7 @@ class ToolContext:
     output: Callable[[str, bool], None] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolOutcome:
     """What came of a call.
 
@@ -132,7 +133,7 @@ class ToolRefused(Exception):
         self.card = card
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PreparedCall:
     """A call on its way through the `tools/execute` waterfall."""
 

@@ -1,11 +1,12 @@
 """The CommandRunner seam: one command, run to its end or to its deadline."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_loop.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Command:
     """What to run.
 
@@ -22,7 +23,7 @@ class Command:
     limit_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CommandResult:
     """How it went. Output is stdout and stderr as they came, decoded, control sequences taken out.
 

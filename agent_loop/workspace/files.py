@@ -3,11 +3,12 @@
 Paths are absolute. Staying inside the session's roots belongs to `roots`; a caller resolves there first.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from agent_loop.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Entry:
     """One name in a directory; `kind` is what the name itself is, links not followed."""
 

@@ -1,14 +1,15 @@
 """Which paths a session may touch: inside its roots, by real path."""
 
 import os
-from dataclasses import dataclass
+
+from agent_loop.record import record
 
 
 class OutsideRoots(Exception):
     """A path leads out of the session's roots; the message names both, for the model to read."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Roots:
     """`cwd` and any further directories, absolute, in order; relative paths count from `cwd`."""
 

@@ -1,13 +1,12 @@
 """A session's workspace: its roots, its files, its commands."""
 
-from dataclasses import dataclass
-
+from agent_loop.record import record
 from agent_loop.workspace.commands import CommandRunner
 from agent_loop.workspace.files import FileAccess
 from agent_loop.workspace.roots import Roots
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Workspace:
     """What tools may touch. Made per session by a factory, so that an editor can stand behind it."""
 

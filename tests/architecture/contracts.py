@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Facts carry chunks and cards, so these stand below `events` rather than in llm and tools.
     frozenset({"cards", "chunks"}),
     frozenset({"messages"}),
-    frozenset({"ids", "errors", "clock", "jsonvalue"}),
+    frozenset({"ids", "errors", "clock", "jsonvalue", "record"}),
 )
 NEIGHBOURS = frozenset({("tools", "workspace")})
 

@@ -139,6 +139,26 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
 }
 """One strategy for each class of the closed union."""
 
+
+def _run(turn: int, step: int, attempt: int, index: int, delta: Any, pieces: list[tuple[str, int]]) -> Any:
+    run = f.AssistantRun(turn, step, attempt, index, delta, 0, TIME_MS)
+    run.texts = [text for text, _ in pieces]
+    run.dt_ms = [0, *(dt_ms for _, dt_ms in pieces[1:])]
+    run.last_time = TIME_MS + sum(run.dt_ms)
+    return run
+
+
+runs: st.SearchStrategy[f.AssistantRun] = st.builds(
+    _run,
+    numbers,
+    numbers,
+    numbers,
+    counts,
+    st.sampled_from([chunks.TextDelta, chunks.ReasoningDelta]),
+    st.lists(st.tuples(texts, st.integers(0, 10_000)), min_size=1, max_size=5),
+)
+"""Runs of deltas, at place 0."""
+
 any_fact: st.SearchStrategy[f.LoggedFact] = st.one_of(*STRATEGIES.values())
 
 

@@ -6,7 +6,6 @@ restart, goes on after a refusal and begins anew with every prompt.
 
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import orjson
@@ -15,6 +14,7 @@ from anyio.lowlevel import checkpoint
 from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_loop.llm.provider import ModelRequest
 from agent_loop.messages import Json, Message, ToolCallBlock, ToolResultBlock, text_of
+from agent_loop.record import record
 
 TOOLS = ("list", "read", "write", "run_command")
 
@@ -43,7 +43,7 @@ _SIZE = re.compile(r"  \d+$")
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Station:
     """One stop of the tour: what is said, and the call that follows."""
 
@@ -53,7 +53,7 @@ class Station:
     arguments: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """A call the tour has made; `result` is None when none is known."""
 

@@ -8,18 +8,19 @@ one line, bounded, and with anything that looks like a key taken out.
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent_loop.errors import ErrorKind, ProviderError
 from agent_loop.llm.providers.openai_kinds import kind_of, retry_after_s
+from agent_loop.record import record
 
 MESSAGE_LIMIT = 300
 CONNECT_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Endpoint:
     """Where an answer comes from, as far as its failures need to know."""
 

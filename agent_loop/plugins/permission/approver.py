@@ -1,14 +1,14 @@
 """The seam to whoever can ask the person."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent_loop.cards import Card
 from agent_loop.events.facts import DecidedBy
+from agent_loop.record import record
 from agent_loop.tools.tool import Effect
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PermissionRequest:
     """What the person is asked to allow: the very card they see, and nothing else will run."""
 
@@ -18,7 +18,7 @@ class PermissionRequest:
     effect: Effect
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """Their answer. Anything that is not a clear yes is `allowed=False`.
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 
 from agent_loop.errors import in_words
 from agent_loop.events.bus import Disposer, Next
+from agent_loop.events.contain import stray_cancel
 from agent_loop.events.facts import PermissionAsked, PermissionDecided
 from agent_loop.messages import Text
 from agent_loop.plugins.permission.approver import OPTIONS, Approver, Decision, PermissionRequest
@@ -77,10 +78,10 @@ class Permission:
             request = PermissionRequest(ctx.session_id, ctx.call_id, call.prepared.card, call.prepared.effect)
             try:
                 decision = await approver.ask(request)
-            except asyncio.CancelledError:
-                self._record(ctx, Decision(False, "cancel"))
-                raise
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and not stray_cancel():
+                    self._record(ctx, Decision(False, "cancel"))
+                    raise
                 log.warning("the permission question of %s failed: %s", ctx.call_id, in_words(error))
                 decision = Decision(False, "closed")
             if ctx.token.fired:

@@ -3,7 +3,6 @@
 import codecs
 import io
 import re
-from dataclasses import dataclass
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field
 from agent_loop.cards import Card, Location
 from agent_loop.jsonvalue import clean_text
 from agent_loop.messages import Text
+from agent_loop.record import record
 from agent_loop.tools.bounds import bounded_input
 from agent_loop.tools.bundled.paths import refuse_moved, resolve_path
 from agent_loop.tools.failures import failed
@@ -31,7 +31,7 @@ class ReadArguments(BaseModel):
     limit: Annotated[int, Field(ge=1, description="How many lines to read.")] = WINDOW_LINES
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Window:
     real: str
     line: int

@@ -1,6 +1,5 @@
 """Runs a shell command to its end."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -8,6 +7,7 @@ from pydantic import BaseModel, Field
 from agent_loop.cards import Card, CardCode, CardOutput
 from agent_loop.events.facts import Exit
 from agent_loop.messages import Text
+from agent_loop.record import replace
 from agent_loop.tools.bounds import CONTENT_LIMIT_BYTES, bounded_input
 from agent_loop.tools.bundled.paths import resolve_path
 from agent_loop.tools.failures import disk_words, failed, stopped_before_acting

@@ -1,7 +1,6 @@
 """Writes a whole file, after showing what that changes."""
 
 import hashlib
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -9,6 +8,7 @@ from pydantic import BaseModel, Field
 from agent_loop.cards import Card, CardDiff, CardItem, CardText, Location
 from agent_loop.jsonvalue import clean_text
 from agent_loop.messages import Text
+from agent_loop.record import record
 from agent_loop.tools.bounds import bounded_input
 from agent_loop.tools.bundled.paths import refuse_moved, resolve_path
 from agent_loop.tools.failures import failed, stopped_before_acting
@@ -24,7 +24,7 @@ class WriteArguments(BaseModel):
     content: Annotated[str, Field(description="All the file is to hold.")]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Change:
     real: str
     content: bytes

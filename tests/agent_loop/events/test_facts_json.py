@@ -27,9 +27,11 @@ from agent_loop.events.facts_json import (
     fact_from_json,
     fact_to_json,
     placed,
+    row_from_json,
+    row_to_json,
 )
 from agent_loop.messages import USER, Text
-from tests.doubles.facts import STRATEGIES, any_fact, drawn_chunks, unhurried
+from tests.doubles.facts import STRATEGIES, any_fact, drawn_chunks, runs, unhurried
 
 USER_ROW = {"kind": "user"}
 HI_ROW = [{"type": "text", "text": "hi"}]
@@ -203,6 +205,18 @@ CHUNK_SPELLINGS: list[tuple[Chunk, dict[str, Any]]] = [
 ]
 
 
+RUN_DATA: dict[str, Any] = {
+    "turn": 1,
+    "step": 2,
+    "attempt": 3,
+    "index": 4,
+    "kind": "reasoning",
+    "texts": ["a", "b"],
+    "dt_ms": [0, 15],
+}
+RUN = {"seq": 7, "time": 100, "type": "assistant/run", "data": RUN_DATA}
+
+
 @pytest.mark.parametrize(
     ("fact", "kind", "data"), SPELLINGS, ids=lambda it: it if isinstance(it, str) else ""
 )
@@ -249,6 +263,77 @@ def test_every_chunk_survives_a_file(chunk: Chunk) -> None:
 
     assert orjson.dumps(chunk_to_json(again)) == line
     assert type(again) is type(chunk)
+
+
+@given(runs, st.integers(0, 2**31))
+@unhurried
+def test_every_run_survives_a_file(run: f.AssistantRun, seq: int) -> None:
+    """Contract 1: a run stands for its chunk facts losslessly."""
+    run.seq = seq
+    line = orjson.dumps(row_to_json(run))
+
+    again = row_from_json(json.loads(line))
+
+    assert isinstance(again, f.AssistantRun)
+    assert orjson.dumps(row_to_json(again)) == line
+    assert again.last_time == run.last_time
+    assert [fact_to_json(fact) for fact in again.facts_from(0)] == [
+        fact_to_json(fact) for fact in run.facts_from(0)
+    ]
+
+
+def test_a_run_has_one_spelling() -> None:
+    """Contract 1: `{seq, time, turn, step, attempt, index, kind, texts, dt_ms}`."""
+    run = row_from_json(RUN)
+
+    assert row_to_json(run) == RUN
+    assert isinstance(run, f.AssistantRun)
+    assert [fact_to_json(fact) for fact in run.facts_from(8)] == [
+        {
+            "seq": 8,
+            "time": 115,
+            "type": "assistant/chunk",
+            "data": {
+                "turn": 1,
+                "step": 2,
+                "attempt": 3,
+                "chunk": {"type": "reasoning-delta", "index": 4, "text": "b"},
+            },
+        }
+    ]
+
+
+@given(any_fact)
+@unhurried
+def test_what_is_no_run_is_the_row_of_its_fact(fact: f.LoggedFact) -> None:
+    """Our promise: one reader for every row of a log."""
+    row = row_to_json(placed(fact, 1, 2))
+
+    assert row == fact_to_json(fact)
+    assert row_to_json(row_from_json(row)) == row
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seq": None},
+        {"seq": True},
+        {"time": 1.5},
+        {"data": None},
+        {"data": {}},
+        {"data": {**RUN_DATA, "kind": "song"}},
+        {"data": {**RUN_DATA, "texts": []}},
+        {"data": {**RUN_DATA, "texts": [], "dt_ms": []}},
+        {"data": {**RUN_DATA, "texts": None}},
+        {"data": {**RUN_DATA, "dt_ms": [0, "5"]}},
+        {"type": "no/such"},
+    ],
+    ids=str,
+)
+def test_a_broken_run_is_refused(change: dict[str, Any]) -> None:
+    """Our promise: reading is strict; the store decides what a broken row means."""
+    with pytest.raises(ValueError, match=r"^not a fact"):
+        row_from_json({**RUN, **change})
 
 
 def test_open_payloads_come_back_frozen() -> None:

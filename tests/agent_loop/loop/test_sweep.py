@@ -9,7 +9,7 @@ import pytest
 
 from agent_loop.agent.agent import ReactLoopAgent
 from agent_loop.events.facts import AssistantChunk, ErrorRecorded, TurnEnd, TurnStart
-from agent_loop.events.moments import AgentFailed, StatusChanged
+from agent_loop.events.moments import AgentFailed, StatusChanged, TurnFlushed
 from agent_loop.loop import step
 from agent_loop.messages import Text
 from tests.agent_loop.loop.scenarios import SCENARIOS, Scenario
@@ -99,14 +99,14 @@ async def passed(scenario: Scenario) -> list[str]:
         points = Points(rig, agent)
         agent.send([Text("go")])
         await settle(agent)
-        return points.names
+        return list(points.names)
 
 
 async def disturbed(scenario: Scenario, deed_of: Callable[[ReactLoopAgent], Deed], at: int) -> None:
     """Run once with the deed done at that point, then check every promise."""
     async with open_rig(*scenario.entries) as rig:
         statuses = rig.heard(StatusChanged)
-        failures = rig.heard(AgentFailed)
+        failures, flushes = rig.heard(AgentFailed), rig.heard(TurnFlushed)
         agent = await rig.agent()
         scenario.prepare(rig, agent)
         points = Points(rig, agent, at)
@@ -129,15 +129,10 @@ async def disturbed(scenario: Scenario, deed_of: Callable[[ReactLoopAgent], Deed
         check_log(agent)
         if deed.stops is not None and seen[0].turn is not None:
             check_stopped(rig, agent, seen[0], deed.stops)
-        for turn in of_type(agent, TurnStart):
-            assert len([fact for fact in of_type(agent, ErrorRecorded) if fact.turn == turn.turn]) <= 1
-            assert len([failure for failure in failures if failure.turn == turn.turn]) <= 1
+        check_reported_once(agent, [*failures], [*flushes])
         if agent.status != "disposed":
             await check_answers(rig, agent)
-        trace = [moment.status for moment in statuses]
-        assert trace == ["running", "idle"] * (len(trace) // 2) + ["running", "disposed"][-(len(trace) % 2) :] * (
-            len(trace) % 2
-        )
+    check_trace([moment.status for moment in statuses])
 
 
 def check_stopped(rig: Rig, agent: ReactLoopAgent, then: Moment, kind: str) -> None:
@@ -149,6 +144,22 @@ def check_stopped(rig: Rig, agent: ReactLoopAgent, then: Moment, kind: str) -> N
     assert late == []
     if agent.session.log.last_turn == then.turn:
         assert (len(rig.model.requests), len(rig.worker.began)) == (then.requests, then.began)
+
+
+def check_reported_once(
+    agent: ReactLoopAgent, failures: list[AgentFailed], flushes: list[TurnFlushed]
+) -> None:
+    """A turn that failed says so once, in the log and to listeners; a failed flush says so beside it."""
+    for turn in (start.turn for start in of_type(agent, TurnStart)):
+        unsaved = [flush for flush in flushes if flush.turn == turn and flush.error is not None]
+        assert len([fact for fact in of_type(agent, ErrorRecorded) if fact.turn == turn]) <= 1
+        assert len([failure for failure in failures if failure.turn == turn]) <= 1 + len(unsaved)
+
+
+def check_trace(trace: list[str]) -> None:
+    """Running and idle take turns, and disposed is the last of all."""
+    assert trace.pop() == "disposed"
+    assert trace == ["running", "idle"] * (len(trace) // 2) + ["running"] * (len(trace) % 2)
 
 
 async def check_answers(rig: Rig, agent: ReactLoopAgent) -> None:

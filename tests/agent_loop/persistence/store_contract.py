@@ -4,7 +4,7 @@ Owns the promises of the seam in `agent_loop.persistence.store`. What one backen
 (layout, torn rows, formats) belongs to that backend's tests.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -18,14 +18,25 @@ from hypothesis import strategies as st
 
 from agent_loop.chunks import TextDelta
 from agent_loop.errors import Duplicate, NotFound, StoreError
-from agent_loop.events.facts import AssistantChunk, LoggedFact, PluginFact
+from agent_loop.events.facts import AssistantChunk, AssistantRun, LoggedFact, LogRow, PluginFact
 from agent_loop.events.facts_json import fact_to_json
 from agent_loop.persistence.store import Store
 from agent_loop.session.header import SessionHeader
-from tests.doubles.facts import STRATEGIES, TIME_MS, any_fact, one_turn, placed_facts
+from tests.doubles.facts import STRATEGIES, TIME_MS, any_fact, one_turn, placed_facts, runs
 
 OpenStore = Callable[[], Store]
 FailingWrites = Callable[[int], AbstractContextManager[None]]
+
+# Each example makes a session of its own, so that sharing a fixture's store hides nothing.
+unhurried_in_fixtures = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.differing_executors,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
+)
 
 HOSTILE_IDS = [
     "",
@@ -45,8 +56,11 @@ HOSTILE_IDS = [
 ]
 
 
-def bytes_of(facts: list[LoggedFact]) -> list[bytes]:
-    """The rows of facts, so that whole logs compare byte by byte."""
+def bytes_of(rows: Sequence[LogRow]) -> list[bytes]:
+    """Each fact's row, runs unfolded, so that whole logs compare byte by byte however they are packed."""
+    facts: list[LoggedFact] = []
+    for row in rows:
+        facts += row.facts_from(0) if isinstance(row, AssistantRun) else [row]
     return [orjson.dumps(fact_to_json(fact)) for fact in facts]
 
 
@@ -96,15 +110,7 @@ class StoreContract:
 
     @pytest.mark.parametrize("kind", STRATEGIES, ids=lambda kind: kind.TYPE)
     @given(data=st.data())
-    @settings(
-        max_examples=25,
-        deadline=None,
-        suppress_health_check=[
-            HealthCheck.differing_executors,
-            HealthCheck.function_scoped_fixture,
-            HealthCheck.too_slow,
-        ],
-    )
+    @unhurried_in_fixtures
     def test_facts_come_back_byte_for_byte(
         self, open_store: OpenStore, kind: type[LoggedFact], data: st.DataObject
     ) -> None:
@@ -113,7 +119,7 @@ class StoreContract:
         # Drawn outside of the event loop: hypothesis stops a draw by an exception asyncio would report.
         facts = placed_facts([data.draw(STRATEGIES[kind]), data.draw(any_fact), one_turn()[-1]])
 
-        async def there_and_back() -> list[LoggedFact]:
+        async def there_and_back() -> list[LogRow]:
             async with opened(open_store()) as store:
                 await store.create(header)
                 await store.append(header.id, facts, first_seq=0, durable=False)
@@ -123,7 +129,44 @@ class StoreContract:
         loaded = anyio.run(there_and_back)
 
         assert bytes_of(loaded) == bytes_of(facts)
-        assert [type(fact) for fact in loaded] == [type(fact) for fact in facts]
+
+    @given(run=runs)
+    @unhurried_in_fixtures
+    def test_a_run_comes_back_as_the_deltas_it_stands_for(
+        self, open_store: OpenStore, run: AssistantRun
+    ) -> None:
+        """Contract 1: `assistant/run` stands for its chunk facts losslessly, and the log goes on behind them."""
+        header = new_header()
+        run_end = len(run.texts)
+        end = placed_facts([one_turn()[-1]], run_end)
+        next_turn = one_turn(2, run_end + 1)
+
+        async def there_and_back() -> list[LogRow]:
+            async with opened(open_store()) as store:
+                await store.create(header)
+                await store.append(header.id, [run, *end], first_seq=0, durable=False)
+            async with opened(open_store()) as store:
+                await store.load(header.id)
+                await store.append(header.id, next_turn, first_seq=run_end + 1, durable=False)
+                return (await store.load(header.id))[1]
+
+        assert bytes_of(anyio.run(there_and_back)) == bytes_of([run, *end, *next_turn])
+
+    async def test_a_fact_that_overlaps_a_run_is_refused_and_nothing_is_written(
+        self, open_store: OpenStore, everything_stored: Callable[[], Any]
+    ) -> None:
+        """Spec loop 1.9: places inside a batch are contiguous, also behind a row that holds several facts."""
+        header = new_header()
+        run = AssistantRun(1, 1, 1, 0, TextDelta, 0, TIME_MS)
+        run.texts, run.dt_ms = ["a", "b"], [0, 1]
+        async with opened(open_store()) as store:
+            await store.create(header)
+            before = everything_stored()
+
+            with pytest.raises(ValueError, match="seq 1 stands in place 2"):
+                await store.append(header.id, [run, *one_turn(1, 1)], first_seq=0, durable=False)
+
+            assert everything_stored() == before
 
     @pytest.mark.parametrize("durable", [False, True])
     async def test_a_loaded_session_goes_on_where_it_ended(

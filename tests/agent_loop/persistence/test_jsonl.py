@@ -16,7 +16,7 @@ from anyio import create_task_group, to_thread
 
 from agent_loop.chunks import TextDelta
 from agent_loop.errors import Duplicate, NotFound, StoreError
-from agent_loop.events.facts import AssistantChunk, StepEnd, TurnEnd
+from agent_loop.events.facts import AssistantChunk, AssistantRun, StepEnd, TurnEnd
 from agent_loop.events.facts_json import fact_to_json
 from agent_loop.persistence import jsonl
 from agent_loop.persistence.jsonl import JsonlStore
@@ -124,6 +124,34 @@ async def test_a_log_is_a_header_row_and_one_row_per_fact(root: Path, tmp_path: 
             "parent": "s-0",
         },
         *(fact_to_json(fact) for fact in one_turn()),
+    ]
+
+
+async def test_a_run_is_one_row(root: Path) -> None:
+    """Contract 1: `assistant/run` stands for many chunk facts; a file without it is several times as long."""
+    header = new_header()
+    run = AssistantRun(1, 1, 1, 0, TextDelta, 0, TIME_MS)
+    run.texts, run.dt_ms = ["Hel", "lo"], [0, 12]
+    store = JsonlStore(root)
+
+    await store.create(header)
+    await store.append(header.id, [run], first_seq=0, durable=False)
+
+    assert [orjson.loads(line) for line in log_path(root).read_bytes().splitlines()[1:]] == [
+        {
+            "seq": 0,
+            "time": TIME_MS,
+            "type": "assistant/run",
+            "data": {
+                "turn": 1,
+                "step": 1,
+                "attempt": 1,
+                "index": 0,
+                "kind": "text",
+                "texts": ["Hel", "lo"],
+                "dt_ms": [0, 12],
+            },
+        }
     ]
 
 

@@ -71,6 +71,7 @@ def test_long_texts_are_shortened_before_anything_else() -> None:
     assert "bytes left out" in shown["content"]
     assert "bytes left out" in shown["more"][0]
     assert bounded_input(list(range(10_000))).startswith("[0, 1, 2, ")
+    assert bounded_input([2**64]) == "[18446744073709551616]"  # no JSON of ours has such numbers
 
 
 def test_a_card_the_log_cannot_carry_is_found_out() -> None:
