@@ -1,62 +1,84 @@
 """The server's log: a file in the state directory, written by a thread, never by the event loop.
 
-Stderr stays silent: some editors show every line of it to the person. When the thread cannot keep up,
-records are dropped and counted.
+Stderr stays silent: some editors show every line of it to the person. Thread, folder and file come with
+the first record, so a start without news pays for none of them. When the thread cannot keep up, records
+are dropped and counted.
 """
 
 import logging
-import logging.handlers
 import queue
-from contextlib import suppress
+import threading
 from pathlib import Path
 from typing import Final
 
 QUEUE_RECORDS: Final = 10_000
 LOG_FILE: Final = "acp-server.log"
 LIMIT_BYTES: Final = 5_000_000
+STOP_GRACE_S: Final = 1.0
+LINE_FORMAT: Final = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 
-class _DroppingHandler(logging.handlers.QueueHandler):
-    def __init__(self, records: "queue.Queue[logging.LogRecord]") -> None:
-        super().__init__(records)
-        self._records = records
-        self.dropped = 0
+class FileLog(logging.Handler):
+    """Queues records for a thread that writes them to `<state_dir>/log`, or nowhere when it cannot."""
 
-    def enqueue(self, record: logging.LogRecord) -> None:
-        if self.dropped and not self._records.full():
-            record.msg = f"{record.msg} [{self.dropped} records before this one were dropped]"
-            self.dropped = 0
+    def __init__(self, state_dir: Path, *, queue_records: int = QUEUE_RECORDS) -> None:
+        super().__init__()
+        self._folder = state_dir / "log"
+        self._records: queue.Queue[logging.LogRecord | None] = queue.Queue(queue_records)
+        self._thread: threading.Thread | None = None
+        self._dropped = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue one record; never blocks, never raises."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+            self._thread.start()
         try:
+            if self._dropped:
+                record.msg = f"{record.msg} [{self._dropped} records before this one were dropped]"
             self._records.put_nowait(record)
+            self._dropped = 0
         except queue.Full:
-            self.dropped += 1
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Write what is queued, within STOP_GRACE_S, and close the file."""
+        if self._thread is not None and self._thread.is_alive():
+            try:
+                self._records.put(None, timeout=STOP_GRACE_S)
+            except queue.Full:
+                return
+            self._thread.join(STOP_GRACE_S)
+        super().close()
+
+    def _write(self) -> None:
+        # Costs 5 ms of a start (pickle, sockets) that a start without news need not pay.
+        from logging.handlers import RotatingFileHandler
+
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = RotatingFileHandler(
+                self._folder / LOG_FILE, maxBytes=LIMIT_BYTES, backupCount=1, encoding="utf-8"
+            )
+        except OSError:
+            return
+        file.setFormatter(logging.Formatter(LINE_FORMAT))
+        while (record := self._records.get()) is not None:
+            file.handle(record)
+        file.close()
 
 
-def start_log(state_dir: Path, level: str) -> logging.handlers.QueueListener | None:
-    """Begin to log to `<state_dir>/log`; None when it cannot be written, which is no reason to fail."""
-    try:
-        folder = state_dir / "log"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = logging.handlers.RotatingFileHandler(
-            folder / LOG_FILE, maxBytes=LIMIT_BYTES, backupCount=1, encoding="utf-8", delay=True
-        )
-    except OSError:
-        logging.getLogger().addHandler(logging.NullHandler())
-        return None
-    file.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
-    records: queue.Queue[logging.LogRecord] = queue.Queue(QUEUE_RECORDS)
-    listener = logging.handlers.QueueListener(records, file)
+def start_log(state_dir: Path, level: str) -> FileLog:
+    """Send everything from `level` on to the log file."""
+    logging.raiseExceptions = False  # what cannot be logged must not go to stderr either
+    handler = FileLog(state_dir)
     root = logging.getLogger()
-    root.addHandler(_DroppingHandler(records))
+    root.addHandler(handler)
     root.setLevel(level.upper())
-    listener.start()
-    return listener
+    return handler
 
 
-def stop_log(listener: logging.handlers.QueueListener | None) -> None:
-    """Write what is queued and close the file."""
-    if listener is not None:
-        with suppress(Exception):
-            listener.stop()
-            for handler in listener.handlers:
-                handler.close()
+def stop_log(handler: FileLog) -> None:
+    """Stop logging; what is queued is written first."""
+    logging.getLogger().removeHandler(handler)
+    handler.close()

@@ -40,7 +40,7 @@ STDERR: Final = 2
 
 def serve_stdio(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str]) -> None:
     """Serve one editor on two descriptors until it leaves, then end the process; never returns."""
-    listener = start_log(loaded.state_dir, loaded.log_level)
+    handler = start_log(loaded.state_dir, loaded.log_level)
     trace = open_trace(loaded, environ)
     code = 0
     try:
@@ -50,7 +50,7 @@ def serve_stdio(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, s
         code = 1
     if trace is not None:
         trace.close()
-    stop_log(listener)
+    stop_log(handler)
     # Not sys.exit: a thread of a library, or a hung import, must not keep the process.
     os._exit(code)
 

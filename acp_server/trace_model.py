@@ -188,4 +188,8 @@ def _with_arguments(item: Json) -> Json:
         arguments = json.loads(item["args_raw"])
     except ValueError:
         arguments = None
-    return {**named, "args": arguments} if isinstance(arguments, dict) else {**named, "args_raw": item["args_raw"]}
+    return (
+        {**named, "args": arguments}
+        if isinstance(arguments, dict)
+        else {**named, "args_raw": item["args_raw"]}
+    )

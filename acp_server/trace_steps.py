@@ -178,7 +178,9 @@ class Steps:
         for session_id, session in self._sessions.items():
             if not session.turns:
                 continue
-            if session.call is not None and not (session.call.stopped and session.at == len(session.call.items)):
+            if session.call is not None and not (
+                session.call.stopped and session.at == len(session.call.items)
+            ):
                 self._holds += 1
                 session.call.hold(session.at, f"hold{self._holds}")
                 yield {"release": f"hold{self._holds}"}
@@ -191,7 +193,11 @@ class Steps:
     def _await_start(self, session_id: str, session: _Session) -> None:
         for call_id, awaited in session.running.items():
             if not awaited:
-                started = {"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress"}
+                started = {
+                    "sessionUpdate": "tool_call_update",
+                    "toolCallId": call_id,
+                    "status": "in_progress",
+                }
                 self._await(session_id, started)
                 session.running[call_id] = True
             return

@@ -21,9 +21,6 @@ from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
 from agent_loop.llm.provider import Provider
-from agent_loop.llm.providers.demo import Demo
-from agent_loop.llm.providers.openai_compatible import OpenAICompatible
-from agent_loop.llm.providers.scripted import Scripted
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
@@ -189,15 +186,22 @@ def same_directory(one: str, other: str) -> bool:
 
 
 def _provider(model: ResolvedModel) -> Provider:
+    # Imported by kind: an editor waits for the server, and only one of these will be used.
     match model.kind:
         case "openai":
+            from agent_loop.llm.providers.openai_compatible import OpenAICompatible
+
             return OpenAICompatible(model.provider_name, model.base_url, model.api_key, model.idle_timeout_s)
         case "scripted":
+            from agent_loop.llm.providers.scripted import Scripted
+
             if model.script is None:
                 where = f"providers.{model.provider_name}.script"
                 raise ConfigError(f"the provider {model.provider_name} needs a script", path=where)
             return Scripted(model.provider_name, model.script, model.control)
         case "demo":
+            from agent_loop.llm.providers.demo import Demo
+
             return Demo(model.provider_name)
 
 

@@ -4,7 +4,6 @@ Owns syntax and lines, in our own words. What keys mean belongs to `settings`.
 """
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -71,6 +70,8 @@ def read_toml(path: Path, *, required: bool) -> TomlFile:
             f"Settings file {path} is not UTF-8 in line {line}.", path=str(path), line=line
         ) from error
 
+    import tomllib  # most people have no file, and everybody waits for the start
+
     try:
         return TomlFile(path, text, tomllib.loads(text))
     except (ValueError, RecursionError) as error:
@@ -116,6 +117,8 @@ def _lines_of(text: str) -> Iterator[tuple[Key, int]]:
 
 def _statements(text: str) -> Iterator[tuple[int, str, Json]]:
     """The parser itself says where a statement ends: where what was read so far first parses alone."""
+    import tomllib
+
     rows, start = text.split("\n"), 0
     for end in range(1, len(rows) + 1):
         statement = "\n".join(rows[start:end])

@@ -188,7 +188,8 @@ class ToolBatch:
                 card = prepared.card if isinstance(prepared, Refusal) else prepared.prepared.card
                 if outcome.is_error:
                     card = replace(card, body=(CardText(text_of(outcome.content)),))
-            cancelled = outcome.outcome in ("interrupted", "skipped")
+            skipped = outcome.outcome == "skipped" and not isinstance(prepared, Refusal)
+            cancelled = skipped or outcome.outcome == "interrupted"
             card = card.with_status("cancelled" if cancelled else "failed" if outcome.is_error else "done")
         return ToolResult(
             place.turn,

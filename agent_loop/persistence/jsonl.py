@@ -1,4 +1,4 @@
-"""Keeps session logs as JSON Lines: a header row, then one row per fact.
+"""Keeps session logs as JSON Lines: a header row, then one row per fact or run of deltas.
 
 Owns files, folders and the place each log has reached. Where a log lies belongs to `paths`; what
 its rows mean, to `scan`.

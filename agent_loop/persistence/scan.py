@@ -20,7 +20,7 @@ _KNOWN_TYPES: Final = frozenset(fact.TYPE for fact in (*get_args(LoggedFact), As
 
 
 def read_log(data: bytes, session_id: str) -> tuple[SessionHeader, list[LogRow]]:
-    """The header and facts of session `session_id`.
+    """The header and rows of session `session_id`.
 
     Raises:
         StoreError: `corrupt`, `version` or `unclosed`; see the rules above.
