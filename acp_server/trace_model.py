@@ -41,11 +41,13 @@ class ModelCall:
     """One call as it went.
 
     Attributes:
+        line: Where in the trace it begins.
         items: What it said, piece by piece.
         ending: Usage and how it ended; a call that was stopped, or never ended, hangs.
         stopped: Whether it ends in a hang.
     """
 
+    line: int
     session: str
     request: Json
     items: list[Json] = field(default_factory=list)
@@ -106,8 +108,10 @@ class ModelCall:
 
     def progress(self) -> int:
         """How many items are complete: a tool call is only once all of it was said."""
-        open_tools = [at for at, item in enumerate(self.items) if item in self._tools.values()]
-        return min(open_tools, default=len(self.items))
+        still_open = (
+            at for at, item in enumerate(self.items) if any(item is t for t in self._tools.values())
+        )
+        return next(still_open, len(self.items))
 
     def _tell(self, index: int, item: Json) -> None:
         self._told.add(index)
@@ -162,7 +166,7 @@ class ModelCalls:
     def _take(self, at: int, row: Row, numbered: dict[int, ModelCall]) -> None:
         match row.body:
             case {"session": str(session), "call": int(number), "request": dict(request)}:
-                self.began[at] = numbered[number] = ModelCall(session, request)
+                self.began[at] = numbered[number] = ModelCall(row.line, session, request)
                 return
             case {"call": int(number)} if number in numbered:
                 call = numbered[number]

@@ -7,8 +7,8 @@ one line of the editor is written as a step.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from acp_server.trace_model import Json, Row, TraceError
 
@@ -21,8 +21,9 @@ _WORDS: Final = {
 }
 _REQUEST, _ASK = "request", "ask"
 _OURS: Final = "|".join((*_WORDS.values(), _REQUEST, _ASK))
-# What a golden would take for a reference: a whole string like `$HOME`, or a name of ours anywhere.
-_REFERENCE: Final = re.compile(rf"\$[A-Za-z]\w*(?:\.\w+)*\Z|\$(?:cwd|id|(?:{_OURS})\d+)\b")
+# A golden takes a whole string like `$HOME` for a reference, and a name it knows anywhere in one.
+_WHOLE: Final = re.compile(r"\$[A-Za-z]\w*(?:\.\w+)*")
+_WITHIN: Final = re.compile(rf"\$(?:cwd|id|(?:{_OURS})\d+)\b")
 
 
 class Names:
@@ -33,8 +34,8 @@ class Names:
         self._requests: dict[str, str] = {}
         self._asked: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
-        self._opened = dict(_opened(rows))
-        self._cwd = _one_directory(self._opened.values())
+        self._opened = list(_opened(rows))
+        self._cwd = _one_directory(self._opened)
 
     def session(self, session_id: str) -> str:
         """The reference to the request that made this session; the id itself when none did."""
@@ -42,7 +43,7 @@ class Names:
 
     def number(self, session_id: str, line: int) -> int:
         """Which session of the trace this is, counted from 1. Raises TraceError for one it never opened."""
-        order = [opened for opened, _, _ in self._opened.values()]
+        order = [opened.session_id for opened in self._opened]
         if session_id not in order:
             raise TraceError(line, f"the model works for a session that was never opened: {session_id}")
         return order.index(session_id) + 1
@@ -72,20 +73,24 @@ class Names:
                 return {"notify": method, "params": self._with_request(method, params)}
             name = self._next(_WORDS.get(method, _REQUEST))
             self._requests[request_key(frame["id"])] = name
-            opened = self._opened.get(row.line)
-            if opened is not None and method == "session/new":
-                self._sessions[opened[0]] = f"${name}"
+            self._sessions |= {at.session_id: f"${name}" for at in self._opened if at.line == row.line}
             return {"send": method, "params": params, "as": name}
 
         name = self._asked.pop(request_key(frame.get("id")), "")
         answer = {key: self._named(frame[key], row.line) for key in ("result", "error") if key in frame}
         if method is None and name and len(answer) == 1:
             return {"answer": name, **answer}
+        if _is_id(frame.get("id")):
+            frame = {**frame, "id": self._next("raw")}  # its own might be one of the golden's requests
         return {"raw": json.dumps(self._named(frame, row.line))}
 
     def plain(self, value: Any) -> Any:
         """A value for the model's script, where only the directory has a name."""
         return _mapped(value, self._without_cwd)
+
+    def is_plain(self, text: str) -> bool:
+        """Whether a text can stand in a step as it is."""
+        return "$" not in text and self._without_cwd(text) == text
 
     def _next(self, word: str) -> str:
         self._counts[word] += 1
@@ -99,10 +104,9 @@ class Names:
 
     def _named(self, value: Any, line: int) -> Any:
         def name(text: str) -> str:
-            if (found := _REFERENCE.match(text) or _REFERENCE.search(text)) is not None and (
-                found.start() == 0 or not found[0].endswith(text[found.start() :]) or _is_ours(found[0])
-            ):
-                raise TraceError(line, f"a golden would take {found[0]!r} in a text for a reference")
+            found = _WHOLE.fullmatch(text) or _WITHIN.search(text)
+            if found is not None:
+                raise TraceError(line, f"a golden would take the text {found[0]!r} for a reference")
             for session_id, reference in self._sessions.items():
                 text = text.replace(session_id, f"{reference}.sessionId")
             return self._without_cwd(text)
@@ -111,3 +115,66 @@ class Names:
 
     def _without_cwd(self, text: str) -> str:
         return re.sub(rf"{re.escape(self._cwd)}(?!\w)", "$cwd", text) if self._cwd else text
+
+
+def request_key(number: object) -> str:
+    """A request id as a dictionary key that keeps 1 and "1" apart."""
+    return json.dumps(number)
+
+
+class _Opened(NamedTuple):
+    """A session, where it works, and the line that asked for it."""
+
+    session_id: str
+    cwd: str
+    line: int
+
+
+def _opened(rows: Sequence[Row]) -> Iterator[_Opened]:
+    """The sessions a trace makes, in the order they were asked for.
+
+    Raises:
+        TraceError: It loads a session it did not make: a golden begins with an empty store.
+    """
+    asked: dict[str, tuple[Row, Json]] = {}
+    found: list[_Opened] = []
+    for row in rows:
+        frame = row.body.get("frame")
+        if not isinstance(frame, dict):
+            continue
+        key = request_key(frame.get("id"))
+        if row.sender == "editor" and frame.get("method") in ("session/new", "session/load"):
+            asked[key] = row, frame
+        elif row.sender == "agent" and "result" in frame and key in asked:
+            request, question = asked.pop(key)
+            if question["method"] == "session/new":
+                found.append(_Opened(frame["result"]["sessionId"], question["params"]["cwd"], request.line))
+            elif question["params"]["sessionId"] not in [opened.session_id for opened in found]:
+                raise TraceError(request.line, "it loads a session that was made before the trace began")
+    return iter(sorted(found, key=lambda opened: opened.line))
+
+
+def _one_directory(opened: Sequence[_Opened]) -> str:
+    """The directory all sessions work in or below; empty without a session. Raises TraceError for two."""
+    if not opened:
+        return ""
+    cwd = min((session.cwd.rstrip("/") for session in opened), key=len)
+    for session in opened:
+        if session.cwd.rstrip("/") != cwd and not session.cwd.startswith(f"{cwd}/"):
+            raise TraceError(session.line, f"a golden has one directory, and {session.cwd} is not in {cwd}")
+    return cwd
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A copy of a JSON value with every text changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _mapped(item, change) for key, item in value.items()}
+    return value
+
+
+def _is_id(value: object) -> bool:
+    return type(value) in (int, str)

@@ -9,12 +9,11 @@ Rules.
    with what stopped it, and a trace that ends in the middle of a turn ends with the end of the input.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from acp_server.trace_model import Json, ModelCall, ModelCalls, Row, TraceError
+from acp_server.trace_model import Json, ModelCall, ModelCalls, Row
 from acp_server.trace_names import Names, request_key
 
 TURN_METHODS: Final = ("session/prompt", "_agent_loop/steer")
@@ -83,8 +82,7 @@ class Steps:
     def _on_editor(self, row: Row) -> None:
         frame = row.body.get("frame")
         if isinstance(frame, dict) and frame.get("method") in TURN_METHODS and "id" in frame:
-            session_id = _session_in(frame)
-            self._turn_of[request_key(frame["id"])] = session_id
+            self._turn_of[request_key(frame["id"])] = _session_in(frame)
         self._waiting.append(row)
 
     def _on_agent(self, frame: Any) -> None:
@@ -105,8 +103,7 @@ class Steps:
     def _on_answer(self, key: str) -> None:
         session = self._of(self._turn_of.pop(key))
         name = session.turns.pop(key, "")
-        # A line that is not written yet was answered before it found a place of rest: it was refused.
-        if name:
+        if name:  # else it is not even written yet: it was answered before it found a place of rest
             self._due.append({"wait": {"response": name}})
         if not session.turns:
             session.seen, session.called = None, False
@@ -119,7 +116,7 @@ class Steps:
                 session.running.pop(call_id, None)
             elif call_id not in session.running:
                 session.running[call_id] = False
-        pattern = _pattern(update)
+        pattern = self._pattern(update)
         if pattern is not None and session.turns:
             session.seen = pattern
 
@@ -141,17 +138,20 @@ class Steps:
         """The session whose prompt the next line stops before it called the model, if there is one."""
         frame = self._waiting[0].body.get("frame")
         last = self.steps[-1] if self.steps else {}
-        if not isinstance(frame, dict) or "session/prompt" not in json.dumps(last):
+        just_sent = [step.get("send") for step in last.get("together", [last])]
+        if not isinstance(frame, dict) or "session/prompt" not in just_sent:
             return None
-        if frame.get("method") == "session/cancel":
-            session = self._of(_session_in(frame))
-        elif frame.get("method") == "$/cancel_request":
-            params = frame.get("params")
-            session = self._of(self._turn_of.get(request_key((params or {}).get("requestId")), ""))
-        else:
-            return None
-        begun = session.called or self._calls_again(at, session)
-        return session if session.turns and not begun else None
+
+        match frame:
+            case {"method": "session/cancel", "params": {"sessionId": str(session_id)}}:
+                session = self._of(session_id)
+            case {"method": "$/cancel_request", "params": {"requestId": request}}:
+                session = self._of(self._turn_of.get(request_key(request), ""))
+            case _:
+                return None
+        return (
+            session if session.turns and not session.called and not self._calls_again(at, session) else None
+        )
 
     def _calls_again(self, at: int, session: _Session) -> bool:
         """Whether the turn that runs calls the model once more."""
@@ -160,10 +160,11 @@ class Steps:
             call = self._calls.began.get(later)
             if call is not None and self._of(call.session) is session:
                 return True
-            frame = self._rows[later].body.get("frame")
-            is_answer = isinstance(frame, dict) and "method" not in frame
-            if is_answer and self._rows[later].sender == "agent" and request_key(frame.get("id")) == running:
-                return False
+            row = self._rows[later]
+            match row.body.get("frame"):
+                case {"id": number, **rest} if row.sender == "agent" and "method" not in rest:
+                    if request_key(number) == running:
+                        return False
         return False
 
     def _say(self, row: Row) -> None:
@@ -178,29 +179,24 @@ class Steps:
         for session_id, session in self._sessions.items():
             if not session.turns:
                 continue
-            if session.call is not None and not (
-                session.call.stopped and session.at == len(session.call.items)
-            ):
+            call = session.call
+            if call is not None and not (call.stopped and session.at == len(call.items)):
                 self._holds += 1
-                session.call.hold(session.at, f"hold{self._holds}")
+                call.hold(session.at, f"hold{self._holds}")
                 yield {"release": f"hold{self._holds}"}
-            if session.call is None and not session.asks:
+            if call is None and not session.asks:
                 self._await_start(session_id, session)
             elif session.seen is not None:
                 self._await(session_id, session.seen)
             session.seen = None
 
     def _await_start(self, session_id: str, session: _Session) -> None:
-        for call_id, awaited in session.running.items():
-            if not awaited:
-                started = {
-                    "sessionUpdate": "tool_call_update",
-                    "toolCallId": call_id,
-                    "status": "in_progress",
-                }
-                self._await(session_id, started)
-                session.running[call_id] = True
-            return
+        """The tool that runs is only known to run once its start was seen."""
+        call_id = next(iter(session.running), None)
+        if call_id is not None and not session.running[call_id]:
+            session.running[call_id] = True
+            started = {"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress"}
+            self._await(session_id, started)
 
     def _await(self, session_id: str, update: Json) -> None:
         self.steps.append({"wait": {"update": update, "session": self._names.session(session_id)}})
@@ -211,8 +207,12 @@ class Steps:
         if isinstance(frame, dict) and "method" not in frame:
             self._answered(frame)
         step = self._names.step(row)
-        if isinstance(frame, dict) and request_key(frame.get("id")) in self._turn_of and "as" in step:
-            self._of(_session_in(frame)).turns[request_key(frame["id"])] = step["as"]
+        if isinstance(frame, dict) and step.get("send") in TURN_METHODS:
+            key = request_key(frame["id"])
+            if key in self._turn_of:
+                self._of(self._turn_of[key]).turns[key] = step["as"]
+            else:
+                self._due.append({"wait": {"response": step["as"]}})
         return step
 
     def _answered(self, frame: Json) -> None:
@@ -228,8 +228,25 @@ class Steps:
         else:
             self.steps += releases
 
+    def _pattern(self, update: Json) -> Json | None:
+        """What to look for when this update is waited for; None for one that may differ the next time."""
+        match update:
+            case {"sessionUpdate": kind, "content": {"type": "text", "text": str(text)}}:
+                told = {"content": {"type": "text", "text": text}} if self._names.is_plain(text) else {}
+                return {"sessionUpdate": kind, **told}
+            case {"sessionUpdate": kind, "toolCallId": call_id, "status": status}:
+                return {"sessionUpdate": kind, "toolCallId": call_id, "status": status}
+            case _:
+                return None
+
     def _busy(self) -> list[_Session]:
         return [session for session in self._sessions.values() if session.turns]
 
     def _of(self, session_id: str) -> _Session:
         return self._sessions.setdefault(session_id, _Session())
+
+
+def _session_in(frame: Json) -> str:
+    """The session a frame names; empty when it names none."""
+    params = frame.get("params")
+    return str(params.get("sessionId", "")) if isinstance(params, dict) else ""

@@ -5,7 +5,7 @@ Owns what is built, in which order, and that everything ends in the reverse one.
 
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
@@ -24,6 +24,7 @@ from agent_loop.llm.provider import Provider
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
+from agent_loop.plugins import invariants
 from agent_loop.plugins.permission.plugin import Permission
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.prompt.bundled import bundled_sections
@@ -66,6 +67,8 @@ class Harness:
             self.tools.register(tool)
         bundled_sections(self.prompt)
         self.permission = Permission(self.plugin_scope(), loaded.settings.agent.permission_mode)
+        if "invariants" in loaded.settings.plugins:
+            invariants.activate(self.plugin_scope())
         self._factory = AgentLoop(
             bus=self.bus,
             sessions=self.sessions,
@@ -103,7 +106,7 @@ class Harness:
         return await self.agents.create(NewAgent(session_id or new_id(), cwd, options=options))
 
     async def resume_session(
-        self, session_id: str, check: Callable[[SessionHeader], None] = lambda header: None
+        self, session_id: str, check: Callable[[SessionHeader], Awaitable[None]] | None = None
     ) -> AgentHandle:
         """The stored session with an agent that continues it.
 
@@ -180,9 +183,9 @@ async def open_harness(loaded: Loaded, environ: Mapping[str, str] = os.environ) 
             drivers.cancel_scope.cancel()
 
 
-def same_directory(one: str, other: str) -> bool:
+async def same_directory(one: str, other: str) -> bool:
     """Whether two spellings name one directory, by real path."""
-    return os.path.realpath(one) == os.path.realpath(other)
+    return await to_thread.run_sync(lambda: os.path.realpath(one) == os.path.realpath(other))
 
 
 def _provider(model: ResolvedModel) -> Provider:

@@ -1,8 +1,13 @@
 """What every test shares: one async backend and a bound on waiting."""
 
 import pytest
+from hypothesis import settings
 
 SWEEP_TIMEOUT_S = 900
+
+# Two shared cores are sometimes slow; a test's own time limit tells what hangs.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,8 @@ class Connection:
         self._records: dict[str, SessionRecord] = {}
         self._loading: set[str] = set()
         self._closed = False
+        # Told once, on the first session's answer.
+        self._config_warnings = harness.warnings
         self._undo = forward(harness.bus, self._records.get)
         self._undo.append(harness.bus.on(Pace, self._pace))
         self._watching = False
@@ -114,7 +116,8 @@ class Connection:
             await handle.dispose()
             raise Disposed("the connection is closed")
         record = self._install(handle)
-        record.warnings.extend(warnings)
+        record.warnings.extend((*self._config_warnings, *warnings))
+        self._config_warnings = ()
         pending.settle(record.with_warnings({"sessionId": record.id}))
         self.harness.warm_up()
 
@@ -133,7 +136,7 @@ class Connection:
                 await self._forget(record)
                 raise
         else:
-            _require_same_cwd(record.handle.agent.session.header, cwd)
+            await _require_same_cwd(record.handle.agent.session.header, cwd)
             await self._replay(record)
         record.warnings.extend(warnings)
         pending.settle(record.with_warnings({}))
@@ -215,7 +218,7 @@ class Connection:
         await self._outbox.room()
 
 
-def _require_same_cwd(header: SessionHeader, cwd: str) -> None:
+async def _require_same_cwd(header: SessionHeader, cwd: str) -> None:
     """Raises RpcError (-32602) when a stored session works elsewhere than the editor says."""
-    if header.cwd is None or not same_directory(header.cwd, cwd):
+    if header.cwd is None or not await same_directory(header.cwd, cwd):
         raise invalid_params("cwd", f"is {cwd}, but the session works in {header.cwd}")

@@ -4,7 +4,7 @@ Owns the order in which a session, its agent, its recorder and its driver come u
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
@@ -81,14 +81,15 @@ class AgentLoop:
         self,
         session_id: str,
         options: AgentOptions,
-        check: Callable[[SessionHeader], None] = lambda header: None,
+        check: Callable[[SessionHeader], Awaitable[None]] | None = None,
     ) -> AgentHandle:
         """See `AgentFactory.resume`; `check` sees the header before anything is built and may raise."""
         if self._store is None:
             raise HarnessError("sessions are not stored here: persistence is not configured", code="NO_STORE")
         self._require_free(session_id)
         header, facts = await self._store.load(session_id)
-        check(header)
+        if check is not None:
+            await check(header)
         self._require_free(session_id)
         return self._start(header, facts, options)
 

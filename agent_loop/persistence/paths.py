@@ -28,11 +28,13 @@ def is_bucket(name: str) -> bool:
 
 
 def bucket_name(cwd: str | None) -> str:
-    """The folder for sessions of `cwd`, one per real path: links on the way to it are followed.
+    """The folder for sessions of `cwd`, by its spelling: a link on the way to it may lead elsewhere tomorrow.
 
     Raises:
         ValueError: No directory can have that name.
     """
     if cwd is None:
         return NO_CWD
-    return _BUCKET + hashlib.sha256(os.fsencode(os.path.realpath(cwd))).hexdigest()[:12]
+    if "\0" in cwd:
+        raise ValueError("a directory's name has no NUL")
+    return _BUCKET + hashlib.sha256(os.fsencode(cwd)).hexdigest()[:12]

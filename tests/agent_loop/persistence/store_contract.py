@@ -135,7 +135,7 @@ class StoreContract:
     def test_a_run_comes_back_as_the_deltas_it_stands_for(
         self, open_store: OpenStore, run: AssistantRun
     ) -> None:
-        """Contract 1: `assistant/run` stands for its chunk facts losslessly, and the log goes on behind them."""
+        """Contract 1: a run stands for its chunk facts losslessly, and the log goes on behind them."""
         header = new_header()
         run_end = len(run.texts)
         end = placed_facts([one_turn()[-1]], run_end)

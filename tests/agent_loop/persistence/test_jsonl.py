@@ -155,23 +155,33 @@ async def test_a_run_is_one_row(root: Path) -> None:
     ]
 
 
-async def test_sessions_of_one_real_directory_share_a_folder(root: Path, tmp_path: Path) -> None:
-    """Contract: `sessions/cwd-<first 12 hex of sha256(real cwd)>/<id>.jsonl`, `_no-cwd` without one."""
-    real = tmp_path / "real"
-    real.mkdir()
-    (tmp_path / "link").symlink_to(real)
+async def test_a_session_lies_in_the_folder_of_its_directory_as_spelled(root: Path) -> None:
+    """Our promise: `sessions/cwd-<first 12 hex of sha256(cwd)>/<id>.jsonl`, `_no-cwd` without one."""
     store = JsonlStore(root)
 
-    await store.create(SessionHeader("direct", TIME_MS, str(real)))
-    await store.create(SessionHeader("linked", TIME_MS, str(tmp_path / "link")))
+    await store.create(SessionHeader("here", TIME_MS, "/some/where"))
     await store.create(SessionHeader("nowhere", TIME_MS))
 
-    bucket = f"sessions/cwd-{sha256(os.fsencode(real.resolve())).hexdigest()[:12]}"
+    bucket = f"sessions/cwd-{sha256(b'/some/where').hexdigest()[:12]}"
     assert [path for path, data in tree_of(root).items() if data is not None] == [
         "sessions/_no-cwd/nowhere.jsonl",
-        f"{bucket}/direct.jsonl",
-        f"{bucket}/linked.jsonl",
+        f"{bucket}/here.jsonl",
     ]
+
+
+async def test_a_session_is_found_whatever_becomes_of_a_link_on_its_way(root: Path, tmp_path: Path) -> None:
+    """Our promise: yesterday's thread reopens, also when `current` points elsewhere today."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    link = tmp_path / "current"
+    link.symlink_to(tmp_path / "one")
+    header = SessionHeader("linked", TIME_MS, str(link))
+    await JsonlStore(root).create(header)
+
+    link.unlink()
+    link.symlink_to(tmp_path / "two")
+
+    assert await JsonlStore(root).load("linked") == (header, [])
 
 
 async def test_nobody_else_may_read_a_session(root: Path) -> None:
