@@ -142,11 +142,19 @@ def _require_answer(answer: Collector) -> None:
         error = ProviderError(finish.error_kind, finish.message or "the model call failed")
     elif finish.kind == "aborted":
         error = ProviderError("unknown", finish.message or "the provider stopped its answer")
-    elif finish.kind in ("stop", "tool-calls") and not answer.content():
+    elif finish.kind in ("stop", "tool-calls") and not answer.content() and not _was_written(answer.usage):
         error = ProviderError("empty", "the model gave an empty answer")
     if error is not None:
         error.shown = answer.shown
         raise error
+
+
+def _was_written(usage: Usage | None) -> bool:
+    """Whether the provider counts tokens for an answer without content: then silence was the answer.
+
+    A model may well say nothing after its last tool; an overloaded provider's empty answer counts nothing.
+    """
+    return usage is not None and usage.output_tokens + usage.reasoning_tokens > 0
 
 
 async def _recovery(place: StepPlace, error: ProviderError, attempt: int) -> Recovery:
