@@ -13,6 +13,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="acp-server",
         description="A coding agent that editors drive over the Agent Client Protocol on stdin and stdout.",
+        # A flag added later must not change what an abbreviation in somebody's settings means.
+        allow_abbrev=False,
     )
     parser.add_argument("--model", metavar="PROVIDER/NAME", help="the model to use, e.g. openai/gpt-5")
     parser.add_argument(

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, NamedTuple
 
-from acp_server.demo_frames import Frame, Frames, Permission
+from acp_server.demo_frames import Frame, Frames
 from acp_server.demo_screen import Screen
 
 TERM_GRACE_S: Final = 2.0
@@ -104,10 +104,11 @@ class DemoEditor:
         """Close the server's input and wait for its end; what it still says is looked at too.
 
         Raises:
-            DemoFailed: It stays.
+            DemoFailed: It stays for more than twice `limit_s`.
         """
         began = time.monotonic()
         self._close_stdin()
+        self._wait_s = 2 * limit_s
         deadline = began + self._wait_s
         while line := self._next(deadline, f"the server to exit, which it should within {limit_s:g} s", True):
             self._frames.see(line)
@@ -118,15 +119,13 @@ class DemoEditor:
         return Leaving(code, time.monotonic() - began)
 
     def _on_frame(self, frame: Frame) -> None:
-        if frame["method"] == "session/update":
+        if "id" not in frame:
             self._screen.update(frame["params"]["update"], self._frames.cards)
-        elif (permission := self._frames.permission(frame)) is not None:
-            self._allow(frame["id"], permission)
-
-    def _allow(self, number: object, permission: Permission) -> None:
+            return
+        permission = self._frames.permission(frame)
         self._screen.ask(permission)
         outcome = {"outcome": "selected", "optionId": permission.allow["optionId"]}
-        self._write({"jsonrpc": "2.0", "id": number, "result": {"outcome": outcome}})
+        self._write({"jsonrpc": "2.0", "id": frame["id"], "result": {"outcome": outcome}})
         self._screen.say("you", permission.allow["name"])
 
     def _next(self, deadline: float, what: str, may_end: bool = False) -> bytes:

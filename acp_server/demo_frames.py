@@ -102,10 +102,8 @@ class Frames:
         self.faults += faults
         return None if faults else frame
 
-    def permission(self, frame: Frame) -> Permission | None:
-        """The question a right request asks; None for a notification."""
-        if frame["method"] != "session/request_permission":
-            return None
+    def permission(self, frame: Frame) -> Permission:
+        """The question a right request asks."""
         params = frame["params"]
         card = self.cards[params["toolCall"]["toolCallId"]]
         allow = next(option for option in params["options"] if option["kind"] == "allow_once")
@@ -120,15 +118,18 @@ class Frames:
             yield f"the response {number!r} must hold either a result or an error"
         elif "error" in frame and not _is_error(error):
             yield f"the error of response {number!r} needs a code and a message"
-        elif method == "session/prompt" and "result" in frame:
+        elif method == "session/prompt":
             self._answered = True
-            result = frame["result"]
-            reason = result.get("stopReason") if isinstance(result, dict) else None
-            if reason not in STOP_REASONS:
-                yield f"no stop reason of ACP: {reason!r}"
-            for call_id, card in self.cards.items():
-                if card.status not in FINAL:
-                    yield f"the prompt was answered while the call {call_id!r} was {card.status}"
+            # Faults, but no reason to go on waiting for a better answer.
+            self.faults += self._end_of_turn(frame.get("result"))
+
+    def _end_of_turn(self, result: Any) -> Iterator[str]:
+        reason = result.get("stopReason") if isinstance(result, dict) else None
+        if result is not None and reason not in STOP_REASONS:
+            yield f"no stop reason of ACP: {reason!r}"
+        for call_id, card in self.cards.items():
+            if card.status not in FINAL:
+                yield f"the prompt was answered while the call {call_id!r} was {card.status}"
 
     def _request(self, frame: Frame) -> Iterator[str]:
         method, params, number = frame["method"], frame.get("params"), frame["id"]

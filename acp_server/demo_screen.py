@@ -1,6 +1,7 @@
 """The conversation as lines for a person: one column for who speaks, one for what is said."""
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TextIO
@@ -15,6 +16,7 @@ YELLOW: Final = "33"
 
 _INDENT: Final = 8
 _WIDTH: Final = 100
+_LINE_START: Final = re.compile(r"(?<=\n)(?=[^\n])")
 _SPEAKERS: Final = {
     "agent_message_chunk": ("agent", ""),
     "agent_thought_chunk": ("thinks", DIM),
@@ -110,8 +112,8 @@ class Screen:
         # Newlines wait for what follows them, so that no block ends in empty lines.
         kept = text.rstrip("\n")
         if kept:
-            self._write("\n" * self._newlines + (" " * _INDENT if self._newlines else ""))
-            self._write(self._styled(kept.replace("\n", "\n" + " " * _INDENT), style))
+            lines = _LINE_START.sub(" " * _INDENT, "\n" * self._newlines + kept)
+            self._write(self._styled(lines, style))
             self._newlines = 0
         self._newlines += len(text) - len(kept)
 

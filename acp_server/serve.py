@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -24,11 +24,13 @@ from acp_server.logs import start_log, stop_log
 from acp_server.methods.table import methods
 from acp_server.rpc.dispatch import Dispatcher
 from acp_server.rpc.peer import Peer
-from acp_server.trace import Trace, open_trace
 from acp_server.transport.framing import LineFramer
 from acp_server.transport.inbox import read_blocks
 from acp_server.transport.outbox import Outbox
 from agent_loop import STREAM, Harness, Loaded, open_harness
+
+if TYPE_CHECKING:
+    from acp_server.trace import Trace
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ STDERR: Final = 2
 def serve_stdio(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str]) -> None:
     """Serve one editor on two descriptors until it leaves, then end the process; never returns."""
     handler = start_log(loaded.state_dir, loaded.log_level)
-    trace = open_trace(loaded, environ)
+    trace = _trace(loaded, environ)
     code = 0
     try:
         anyio.run(_serve, fd_in, fd_out, loaded, environ, trace, backend="asyncio")
@@ -56,7 +58,7 @@ def serve_stdio(fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, s
 
 
 async def _serve(
-    fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str], trace: Trace | None
+    fd_in: int, fd_out: int, loaded: Loaded, environ: Mapping[str, str], trace: "Trace | None"
 ) -> None:
     stop = anyio.Event()
     async with open_harness(loaded, environ) as harness, anyio.create_task_group() as handlers:
@@ -78,6 +80,8 @@ async def _serve(
         await read_blocks(fd_in, framer.feed, end)
         configured = await harness.start_configured() if loaded.settings.agents else []
         await stop.wait()
+        if trace is not None:
+            trace.end()
 
         faulthandler.dump_traceback_later(WATCHDOG_S, exit=True, file=STDERR)
         harness.hasten()
@@ -92,6 +96,16 @@ async def _serve(
         with anyio.CancelScope(shield=True):
             await outbox.drain(DRAIN_S)
         outbox.close()
+
+
+def _trace(loaded: Loaded, environ: Mapping[str, str]) -> "Trace | None":
+    """The trace that was asked for; it is imported only then."""
+    if loaded.trace is None:
+        return None
+
+    from acp_server.trace import open_trace
+
+    return open_trace(loaded.trace, loaded, environ)
 
 
 def _on_signals(stop: anyio.Event, harness: Harness) -> None:

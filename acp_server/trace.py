@@ -2,6 +2,7 @@
 
     {"from": "server", "trace": 1, "version": …, "agent": {settings that differ from the defaults}}
     {"from": "editor" | "agent", "frame": …}       or "raw" for a line that is no JSON
+    {"from": "editor", "event": "eof"}             it left, or the server was told to
     {"from": "model", "session": …, "call": n, "request": {"last_user": …, "tools": [names]}}
     {"from": "model", "session": …, "call": n, "chunk": …}
     {"from": "model", "session": …, "call": n, "end": END}
@@ -42,15 +43,13 @@ FORMAT: Final = 1
 Row = dict[str, Any]
 
 
-def open_trace(loaded: Loaded, environ: Mapping[str, str]) -> "Trace | None":
-    """The trace the settings ask for; None when they ask for none."""
-    if loaded.trace is None:
-        return None
+def open_trace(path: Path, loaded: Loaded, environ: Mapping[str, str]) -> "Trace":
+    """A trace of a server with these settings."""
     named = [provider.api_key_env for provider in loaded.settings.providers.values() if provider.api_key_env]
     changed = loaded.settings.agent.model_dump(
         include={"permission_mode", "max_steps"}, exclude_defaults=True
     )
-    trace = Trace(loaded.trace, secrets_in(environ, named))
+    trace = Trace(path, secrets_in(environ, named))
     trace.put(lambda: {"from": "server", "trace": FORMAT, "version": own_version(), "agent": changed})
     return trace
 
@@ -83,6 +82,10 @@ class Trace:
     def say(self, line: bytes) -> None:
         """Note one line of the agent."""
         self.put(partial(self._line_row, "agent", line))
+
+    def end(self) -> None:
+        """Note that the connection is over; what the agent still does, it does by itself."""
+        self.put(lambda: {"from": "editor", "event": "eof"})
 
     def around_model(
         self, request: ModelRequest, then: Callable[[ModelRequest], AsyncIterator[Chunk]]

@@ -35,7 +35,7 @@ class Names:
         self._asked: dict[str, str] = {}
         self._sessions: dict[str, str] = {}
         self._opened = list(_opened(rows))
-        self._cwd = _one_directory(self._opened)
+        self._cwd = _one_directory(self._opened) or _asked_directory(rows)
 
     def session(self, session_id: str) -> str:
         """The reference to the request that made this session; the id itself when none did."""
@@ -163,6 +163,15 @@ def _one_directory(opened: Sequence[_Opened]) -> str:
         if session.cwd.rstrip("/") != cwd and not session.cwd.startswith(f"{cwd}/"):
             raise TraceError(session.line, f"a golden has one directory, and {session.cwd} is not in {cwd}")
     return cwd
+
+
+def _asked_directory(rows: Sequence[Row]) -> str:
+    """The first directory an editor named, though no session was made in it."""
+    for row in rows:
+        match row.body:
+            case {"from": "editor", "frame": {"params": {"cwd": str(cwd)}}} if cwd.startswith("/"):
+                return cwd.rstrip("/")
+    return ""
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

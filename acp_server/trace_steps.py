@@ -5,11 +5,12 @@ Rules.
 2. A golden may write only while each running turn rests: its model call is held or hung, the agent asks
    for permission, or a tool runs for good. So the model is held where it was when the line came; a line
    that came between two places of rest waits for the next one.
-3. Two exceptions have no place of rest. A prompt stopped before its first model call is written together
-   with what stopped it, and a trace that ends in the middle of a turn ends with the end of the input.
+3. One session moves at a time: a held one is let go when the others have done what they did meanwhile.
+4. Two things have no place of rest. A prompt stopped before its first model call is written together with
+   what stopped it, and a trace that ends in the middle of a turn ends with the end of the input.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,26 +20,33 @@ from acp_server.trace_names import Names, request_key
 TURN_METHODS: Final = ("session/prompt", "_agent_loop/steer")
 FINAL: Final = ("completed", "failed")
 
+_Wait = tuple[int, Json]
+"""Where in the trace something was seen, and the step that waits for it."""
+
 
 @dataclass
 class _Session:
     """What one session is doing at the row that is looked at.
 
     Attributes:
-        turns: Unanswered turns: request → the name of its step, "" while it waits to be written.
+        turns: Turns that are written and not answered: request → the name of its step.
         asks: Permission requests without an answer.
         running: Calls announced and not ended, in order, each with whether its start was awaited.
-        seen: The last update nobody waited for.
+        due: Answers and questions nobody waited for yet.
+        seen: The last update, likewise.
         called: Whether the turn that runs has called the model.
+        hold: The name its model is held under.
     """
 
     turns: dict[str, str] = field(default_factory=dict)
     asks: set[str] = field(default_factory=set)
     running: dict[str, bool] = field(default_factory=dict)
+    due: list[_Wait] = field(default_factory=list)
+    seen: _Wait | None = None
     call: ModelCall | None = None
-    at: int = 0
-    seen: Json | None = None
+    progress: int = 0
     called: bool = False
+    hold: str = ""
 
 
 class Steps:
@@ -52,181 +60,69 @@ class Steps:
         self._sessions: dict[str, _Session] = {}
         self._turn_of: dict[str, str] = {}
         self._waiting: list[Row] = []
-        self._due: list[Json] = []
+        self._at = 0
         self._holds = 0
-        for at, row in enumerate(rows):
-            self._take(at, row)
-            self._write(at)
+        for self._at, row in enumerate(rows):
+            if "event" in row.body:
+                break  # the editor is gone: what follows is how the server leaves
+            self._take(row)
+            self._write()
         self._finish()
 
-    def _take(self, at: int, row: Row) -> None:
+    def _take(self, row: Row) -> None:
+        frame = row.body.get("frame")
         match row.sender:
             case "model":
-                self._on_model(at)
-            case "agent":
-                self._on_agent(row.body.get("frame"))
+                self._on_model()
+            case "agent" if isinstance(frame, dict):
+                self._on_agent(frame)
             case "editor":
-                self._on_editor(row)
+                if isinstance(frame, dict) and frame.get("method") in TURN_METHODS and "id" in frame:
+                    self._turn_of[request_key(frame["id"])] = _session_in(frame)
+                self._waiting.append(row)
 
-    def _on_model(self, at: int) -> None:
-        if at in self._calls.began:
-            call = self._calls.began[at]
-            session = self._of(call.session)
-            session.call, session.at, session.called = call, 0, True
-        elif at in self._calls.reached:
-            call, progress = self._calls.reached[at]
-            self._of(call.session).at = progress
+    def _on_model(self) -> None:
+        at, calls = self._at, self._calls
+        if at in calls.began:
+            session = self._of(calls.began[at].session)
+            session.call, session.progress, session.called = calls.began[at], 0, True
+        elif at in calls.reached:
+            call, progress = calls.reached[at]
+            self._of(call.session).progress = progress
         else:
-            self._of(self._calls.ended[at].session).call = None
+            self._of(calls.ended[at].session).call = None
 
-    def _on_editor(self, row: Row) -> None:
-        frame = row.body.get("frame")
-        if isinstance(frame, dict) and frame.get("method") in TURN_METHODS and "id" in frame:
-            self._turn_of[request_key(frame["id"])] = _session_in(frame)
-        self._waiting.append(row)
-
-    def _on_agent(self, frame: Any) -> None:
-        if not isinstance(frame, dict):
-            return
-        key = request_key(frame.get("id"))
+    def _on_agent(self, frame: Json) -> None:
+        key, session = request_key(frame.get("id")), self._of(_session_in(frame))
         if "method" not in frame:
             if key in self._turn_of:
                 self._on_answer(key)
         elif "id" in frame:
-            session = self._of(_session_in(frame))
             session.asks.add(key)
+            wait = {"wait": {"request": frame["method"], "as": self._names.asked(frame)}}
+            session.due.append((self._at, wait))
             session.seen = None
-            self._due.append({"wait": {"request": frame["method"], "as": self._names.asked(frame)}})
-        elif frame["method"] == "session/update":
-            self._on_update(self._of(_session_in(frame)), frame["params"].get("update", {}))
+        elif isinstance(update := _params(frame).get("update"), dict):
+            self._on_update(_session_in(frame), session, update)
 
     def _on_answer(self, key: str) -> None:
         session = self._of(self._turn_of.pop(key))
         name = session.turns.pop(key, "")
-        if name:  # else it is not even written yet: it was answered before it found a place of rest
-            self._due.append({"wait": {"response": name}})
+        if name:  # else it is not even written: it was answered before it found a place of rest
+            session.due.append((self._at, {"wait": {"response": name}}))
         if not session.turns:
             session.seen, session.called = None, False
             session.asks.clear()
 
-    def _on_update(self, session: _Session, update: Json) -> None:
-        call_id, status = update.get("toolCallId"), update.get("status")
-        if isinstance(call_id, str):
-            if status in FINAL:
-                session.running.pop(call_id, None)
-            elif call_id not in session.running:
-                session.running[call_id] = False
+    def _on_update(self, session_id: str, session: _Session, update: Json) -> None:
+        call_id = update.get("toolCallId")
+        if update.get("status") in FINAL:
+            session.running.pop(str(call_id), None)
+        elif isinstance(call_id, str):
+            session.running.setdefault(call_id, False)
         pattern = self._pattern(update)
         if pattern is not None and session.turns:
-            session.seen = pattern
-
-    def _write(self, at: int) -> None:
-        """Write every waiting line that may be written now."""
-        while self._waiting and all(self._rests(at, session) for session in self._busy()):
-            self._say(self._waiting.pop(0))
-        if self._waiting and (session := self._stopped_unbegun(at)) is not None:
-            step = self._step(self._waiting.pop(0))
-            self.steps[-1] = {"together": [*self.steps[-1].get("together", [self.steps[-1]]), step]}
-            session.seen = None
-
-    def _rests(self, at: int, session: _Session) -> bool:
-        if session.call is not None or session.asks:
-            return True
-        return bool(session.running) and not self._calls_again(at, session)
-
-    def _stopped_unbegun(self, at: int) -> _Session | None:
-        """The session whose prompt the next line stops before it called the model, if there is one."""
-        frame = self._waiting[0].body.get("frame")
-        last = self.steps[-1] if self.steps else {}
-        just_sent = [step.get("send") for step in last.get("together", [last])]
-        if not isinstance(frame, dict) or "session/prompt" not in just_sent:
-            return None
-
-        match frame:
-            case {"method": "session/cancel", "params": {"sessionId": str(session_id)}}:
-                session = self._of(session_id)
-            case {"method": "$/cancel_request", "params": {"requestId": request}}:
-                session = self._of(self._turn_of.get(request_key(request), ""))
-            case _:
-                return None
-        return (
-            session if session.turns and not session.called and not self._calls_again(at, session) else None
-        )
-
-    def _calls_again(self, at: int, session: _Session) -> bool:
-        """Whether the turn that runs calls the model once more."""
-        running = next(iter(session.turns))
-        for later in range(at + 1, len(self._rows)):
-            call = self._calls.began.get(later)
-            if call is not None and self._of(call.session) is session:
-                return True
-            row = self._rows[later]
-            match row.body.get("frame"):
-                case {"id": number, **rest} if row.sender == "agent" and "method" not in rest:
-                    if request_key(number) == running:
-                        return False
-        return False
-
-    def _say(self, row: Row) -> None:
-        releases = list(self._arrive())
-        self.steps.append(self._step(row))
-        self.steps += releases
-
-    def _arrive(self) -> Iterator[Json]:
-        """Add the waits up to here and hold the models; yields the releases that must follow."""
-        self.steps += self._due
-        self._due.clear()
-        for session_id, session in self._sessions.items():
-            if not session.turns:
-                continue
-            call = session.call
-            if call is not None and not (call.stopped and session.at == len(call.items)):
-                self._holds += 1
-                call.hold(session.at, f"hold{self._holds}")
-                yield {"release": f"hold{self._holds}"}
-            if call is None and not session.asks:
-                self._await_start(session_id, session)
-            elif session.seen is not None:
-                self._await(session_id, session.seen)
-            session.seen = None
-
-    def _await_start(self, session_id: str, session: _Session) -> None:
-        """The tool that runs is only known to run once its start was seen."""
-        call_id = next(iter(session.running), None)
-        if call_id is not None and not session.running[call_id]:
-            session.running[call_id] = True
-            started = {"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress"}
-            self._await(session_id, started)
-
-    def _await(self, session_id: str, update: Json) -> None:
-        self.steps.append({"wait": {"update": update, "session": self._names.session(session_id)}})
-
-    def _step(self, row: Row) -> Json:
-        """The step that writes this line; notes what it begins or ends."""
-        frame = row.body.get("frame")
-        if isinstance(frame, dict) and "method" not in frame:
-            self._answered(frame)
-        step = self._names.step(row)
-        if isinstance(frame, dict) and step.get("send") in TURN_METHODS:
-            key = request_key(frame["id"])
-            if key in self._turn_of:
-                self._of(self._turn_of[key]).turns[key] = step["as"]
-            else:
-                self._due.append({"wait": {"response": step["as"]}})
-        return step
-
-    def _answered(self, frame: Json) -> None:
-        for session in self._sessions.values():
-            session.asks.discard(request_key(frame.get("id")))
-
-    def _finish(self) -> None:
-        while self._waiting:
-            self._say(self._waiting.pop(0))
-        releases = list(self._arrive())
-        if any(session.turns for session in self._sessions.values()):
-            self.steps += [{"eof": True}, {"exit": 0}]
-        else:
-            self.steps += releases
+            session.seen = self._at, self._update_wait(session_id, pattern)
 
     def _pattern(self, update: Json) -> Json | None:
         """What to look for when this update is waited for; None for one that may differ the next time."""
@@ -236,8 +132,116 @@ class Steps:
                 return {"sessionUpdate": kind, **told}
             case {"sessionUpdate": kind, "toolCallId": call_id, "status": status}:
                 return {"sessionUpdate": kind, "toolCallId": call_id, "status": status}
+            case {"sessionUpdate": kind, "toolCallId": call_id, "content": [*content]}:
+                output = {"sessionUpdate": kind, "toolCallId": call_id, "content": content}
+                return output if self._names.is_plain(str(content)) else None
             case _:
                 return None
+
+    def _write(self) -> None:
+        """Write every waiting line that may be written now."""
+        while self._waiting and all(self._rests(session) for session in self._busy()):
+            self._arrive()
+            self.steps.append(self._step(self._waiting.pop(0)))
+        if self._waiting and self._stops_unbegun(self._waiting[0].body.get("frame")):
+            last = self.steps.pop()
+            step = self._step(self._waiting.pop(0))
+            self.steps.append({"together": [*last.get("together", [last]), step]})
+
+    def _rests(self, session: _Session) -> bool:
+        if session.call is not None or session.asks:
+            return True
+        return bool(session.running) and not self._calls_again(session)
+
+    def _calls_again(self, session: _Session) -> bool:
+        """Whether the turn that runs calls the model once more."""
+        running = next(iter(session.turns))
+        for at in range(self._at + 1, len(self._rows)):
+            call = self._calls.began.get(at)
+            if call is not None and self._of(call.session) is session:
+                return True
+            match self._rows[at]:
+                case Row(sender="agent", body={"frame": {"id": number, **rest}}) if "method" not in rest:
+                    if request_key(number) == running:
+                        return False
+        return False
+
+    def _stops_unbegun(self, frame: Any) -> bool:
+        """Whether this line stops a prompt that was just written, before it called the model."""
+        last = self.steps[-1] if self.steps else {}
+        just_sent = [step.get("send") for step in last.get("together", [last])]
+        match frame:
+            case {"method": "session/cancel", "params": {"sessionId": str(session_id)}}:
+                session = self._of(session_id)
+            case {"method": "$/cancel_request", "params": {"requestId": request}}:
+                session = self._of(self._turn_of.get(request_key(request), ""))
+            case _:
+                return False
+        begun = session.called or not session.turns or self._calls_again(session)
+        return not begun and "session/prompt" in just_sent
+
+    def _arrive(self) -> None:
+        """Wait for what was seen up to here, and hold every model where it is."""
+        free = [session for session in self._sessions.values() if not session.hold]
+        self._await(*free)
+        for session in [session for session in self._sessions.values() if session.hold]:
+            self.steps.append({"release": session.hold})
+            session.hold = ""
+            self._await(session)
+        for session in self._busy():
+            call = session.call
+            if call is not None and not (call.stopped and session.progress == len(call.items)):
+                self._holds += 1
+                session.hold = f"hold{self._holds}"
+                call.hold(session.progress, session.hold)
+
+    def _await(self, *sessions: _Session) -> None:
+        waits: list[_Wait] = []
+        for session in sessions:
+            waits += session.due
+            if session.turns and session.call is None and not session.asks:
+                waits += self._start(session)
+            if session.turns and session.seen is not None and session.seen not in waits:
+                waits.append(session.seen)
+            session.due, session.seen = [], None
+        waits.sort(key=lambda wait: wait[0])
+        self.steps += [step for _, step in waits]
+
+    def _start(self, session: _Session) -> list[_Wait]:
+        """A tool is only known to run once its start was seen, which may be after the line came."""
+        call_id = next(iter(session.running), None)
+        if call_id is None or session.running[call_id]:
+            return []
+        session.running[call_id] = True
+        started = {"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress"}
+        session_id = next(key for key, other in self._sessions.items() if other is session)
+        at = session.seen[0] if session.seen is not None else self._at
+        return [(at, self._update_wait(session_id, started))]
+
+    def _update_wait(self, session_id: str, update: Json) -> Json:
+        return {"wait": {"update": update, "session": self._names.session(session_id)}}
+
+    def _step(self, row: Row) -> Json:
+        """The step that writes this line; notes what it begins or ends."""
+        step, frame = self._names.step(row), row.body.get("frame")
+        if "answer" in step:
+            for session in self._sessions.values():
+                session.asks.discard(request_key(row.body["frame"]["id"]))
+        if step.get("send") in TURN_METHODS and isinstance(frame, dict):
+            key = request_key(frame["id"])
+            if key in self._turn_of:
+                self._of(self._turn_of[key]).turns[key] = step["as"]
+            else:
+                self._of(_session_in(frame)).due.append((self._at, {"wait": {"response": step["as"]}}))
+        return step
+
+    def _finish(self) -> None:
+        for row in self._waiting:
+            self._arrive()
+            self.steps.append(self._step(row))
+        self._arrive()
+        if self._busy():
+            self.steps += [{"eof": True}, {"exit": 0}]
 
     def _busy(self) -> list[_Session]:
         return [session for session in self._sessions.values() if session.turns]
@@ -246,7 +250,11 @@ class Steps:
         return self._sessions.setdefault(session_id, _Session())
 
 
+def _params(frame: Json) -> Json:
+    params = frame.get("params")
+    return params if isinstance(params, dict) else {}
+
+
 def _session_in(frame: Json) -> str:
     """The session a frame names; empty when it names none."""
-    params = frame.get("params")
-    return str(params.get("sessionId", "")) if isinstance(params, dict) else ""
+    return str(_params(frame).get("sessionId", ""))

@@ -58,6 +58,8 @@ def read_trace(data: bytes) -> list[Row]:
                 pass
             case {"from": "editor" | "agent" as sender, "raw": str()}:
                 pass
+            case {"from": "editor" as sender, "event": "eof"}:
+                pass
             case {"from": "server" | "model" as sender}:
                 pass
             case _:
@@ -85,10 +87,7 @@ def golden_files(rows: list[Row]) -> dict[str, str]:
         for call in calls
     ]
     files = {"about.md": ABOUT, "given/model.jsonl": _lines(script), "when.jsonl": _lines(steps)}
-    changed = next(
-        (row.body["agent"] for row in rows if row.sender == "server" and row.body.get("agent")), {}
-    )
-    if changed:
+    if changed := _changed_settings(rows):
         settings = "".join(f"{key} = {json.dumps(value)}\n" for key, value in changed.items())
         files["given/settings.toml"] = f"[agent]\n{settings}"
     return files

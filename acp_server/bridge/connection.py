@@ -172,12 +172,13 @@ class Connection:
     async def close(self) -> None:
         """The editor is gone: end every session, side by side. Idempotent; callers bound it."""
         self._closed = True
+        self.peer.calls.close()
+        # The records hear of it, and answer their prompts, before anything is taken from them.
+        for record in self._records.values():
+            record.handle.agent.begin_disposal()
         for undo in self._undo:
             undo()
-        self.peer.calls.close()
-        records, self._records = dict(self._records), {}
-        for record in records.values():
-            record.handle.agent.begin_disposal()
+        records, self._records = self._records, {}
         async with anyio.create_task_group() as group:
             for record in records.values():
                 for undo in record.undo:

@@ -121,7 +121,10 @@ class SessionRecord:
         elif self._slot is None and agent.status == "idle" and not agent.inbox.queued:
             self._start(pending, content, prompted)
         else:
-            self._steers.add(agent.steer(content), pending)
+            message_id = agent.steer(content)
+            self._steers.add(message_id, pending)
+            if not (agent.inbox.queued or agent.inbox.steering):  # a listener of `agent/queued` cancelled it
+                self._steers.discarded((message_id,))
         return pending
 
     def cancel(self) -> None:

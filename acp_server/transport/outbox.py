@@ -41,7 +41,8 @@ class Outbox:
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._lines: list[bytes] = []
-        self._rest = b""
+        # A view: a slow reader takes 64 KiB at a time, and cutting bytes would copy all the rest each time.
+        self._rest = memoryview(b"")
         self._backlog = 0
         self._scheduled = False
         self._writing = False
@@ -106,28 +107,34 @@ class Outbox:
 
     def _flush(self) -> None:
         self._scheduled = False
-        data = self._rest + b"".join(self._lines)
-        self._lines.clear()
-        self._rest = b""
         if not self._pollable:
-            self._to_thread.put(data)
+            self._to_thread.put(self._take())
             return
+        if not self._rest:
+            self._rest = memoryview(self._take())
         try:
-            written = os.write(self._fd, data)
+            written = os.write(self._fd, self._rest)
             self.writes += 1
         except BlockingIOError:
             written = 0
         except OSError:
             self._break()
             return
-        self._rest = data[written:]
+        self._rest = self._rest[written:]
         self._took(written)
-        if self._rest and not self._writing:
+        waits = bool(self._rest or self._lines)
+        if waits and not self._writing:
             self._writing = True
             self._loop.add_writer(self._fd, self._flush)
-        elif self._writing and not self._rest:
+        elif self._writing and not waits:
             self._writing = False
             self._loop.remove_writer(self._fd)
+
+    def _take(self) -> bytes:
+        """What is queued, as one block."""
+        data = b"".join(self._lines)
+        self._lines.clear()
+        return data
 
     def _took(self, size: int) -> None:
         self._backlog -= size

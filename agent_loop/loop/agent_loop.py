@@ -16,7 +16,7 @@ from agent_loop.clock import Clock, wall_clock
 from agent_loop.errors import Duplicate, HarnessError
 from agent_loop.events.bus import Bus, Disposer
 from agent_loop.events.contain import supervise
-from agent_loop.events.facts import LogRow
+from agent_loop.events.facts import LogRow, facts_in
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.driver import run_loop
 from agent_loop.loop.services import Services
@@ -109,7 +109,7 @@ class AgentLoop:
 
         recorder = None
         if self._store is not None:
-            recorder = Recorder(self._store, session, self._bus, stored=session.log.next_seq)
+            recorder = Recorder(self._store, session, self._bus, stored=sum(map(facts_in, seed)))
             self._drivers.start_soon(supervise, f"recorder of {agent.id}", recorder.run, _report)
         services = Services(self._bus, self._llm, self._tools, self._prompt, workspace)
 

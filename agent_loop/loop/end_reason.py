@@ -1,10 +1,12 @@
 """Why a turn ended, as a value. Pure."""
 
-from typing import Any
+from typing import Any, Final
 
 from agent_loop.agent.cancel_token import CancelToken
-from agent_loop.errors import ErrorKind, ProviderError, code_of, in_words
+from agent_loop.errors import ErrorKind, HarnessError, ProviderError, code_of, in_words
 from agent_loop.events.facts import EndReason, ErrorRecorded
+
+FROM_INSIDE: Final = "The turn failed from inside; the session's log has the details."
 
 
 def cancelled(token: CancelToken) -> EndReason:
@@ -15,9 +17,10 @@ def cancelled(token: CancelToken) -> EndReason:
 
 
 def failed(error: BaseException) -> EndReason:
-    """The end of a turn that failed."""
+    """The end of a turn that failed; a person reads it, so it says nothing of an unknown exception."""
     if not isinstance(error, ProviderError):
-        return EndReason("error", error_kind="unknown", message=in_words(error))
+        message = in_words(error) if isinstance(error, HarnessError) else FROM_INSIDE
+        return EndReason("error", error_kind="unknown", message=message)
     data: dict[str, Any] = {
         "provider": error.provider,
         "status": error.status,

@@ -164,8 +164,13 @@ class ToolBatch:
         self._answered += 1
         outcome = self._outcomes.get(call.id)
         if outcome is None:
-            words = CUT_OFF if call.id in self._started else NEVER_STARTED
-            outcome = ToolOutcome((Text(words),), is_error=True, outcome="skipped", error_code="STOPPED")
+            started = call.id in self._started
+            outcome = ToolOutcome(
+                (Text(CUT_OFF if started else NEVER_STARTED),),
+                is_error=True,
+                outcome="unknown" if started else "skipped",
+                error_code="STOPPED",
+            )
         if self._place.token.fired:
             outcome = replace(outcome, outcome="interrupted")
         self._contained(self._result_fact(call, outcome))

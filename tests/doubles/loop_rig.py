@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
 from agent_loop.events.bus import Bus
-from agent_loop.events.facts import LoggedFact, TurnEnd
+from agent_loop.events.facts import EndReason, LoggedFact, TurnEnd
 from agent_loop.events.moments import Moment
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
@@ -115,6 +115,25 @@ class Rig:
         self.bus.on(event, listener)
 
 
+def at(agent: ReactLoopAgent, kind: type[F], act: Callable[[F], object], nth: int = 1) -> None:
+    """Do `act` inside the append of the nth fact of that class, and only then."""
+    seen = 0
+
+    def observer(fact: LoggedFact) -> None:
+        nonlocal seen
+        if isinstance(fact, kind):
+            seen += 1
+            if seen == nth:
+                act(fact)
+
+    agent.session.log.observe(observer)
+
+
+def trouble(_: object = None) -> None:
+    """A listener or observer that raises."""
+    raise RuntimeError("a listener's own trouble")
+
+
 @asynccontextmanager
 async def open_rig(*entries: Entry, store: Store | None = None) -> AsyncIterator[Rig]:
     """Run a rig for a block, with a model that answers these entries; checks the promises at the end."""
@@ -157,6 +176,13 @@ async def settle(agent: ReactLoopAgent) -> None:
         await agent.when_idle()
 
 
+async def hung(rig: Rig, agent: ReactLoopAgent, words: str = "hi") -> None:
+    """Send a prompt and wait until the model hangs in its answer."""
+    agent.send([Text(words)])
+    with anyio.fail_after(PATIENCE_S):
+        await rig.model.hanging.wait()
+
+
 async def ask(agent: ReactLoopAgent, words: str = "hi") -> None:
     """Send a prompt and wait until everything is done."""
     agent.send([Text(words)])
@@ -170,6 +196,11 @@ def types(facts: Iterable[LoggedFact]) -> list[str]:
         if not (found and found[-1] == fact.TYPE == "assistant/chunk"):
             found.append(fact.TYPE)
     return found
+
+
+def reason(agent: ReactLoopAgent) -> EndReason:
+    """Why the newest turn ended."""
+    return of_type(agent, TurnEnd)[-1].reason
 
 
 def of_type(agent: ReactLoopAgent, kind: type[F]) -> list[F]:

@@ -16,7 +16,7 @@ from acp_server.bridge.connection import Connection
 from acp_server.methods.table import methods
 from acp_server.rpc.dispatch import Dispatcher
 from acp_server.rpc.peer import Peer
-from agent_loop import Harness, load_settings, open_harness
+from agent_loop import Harness, StatusChanged, load_settings, open_harness
 from tests.doubles.memory_model import WAIT_S, Bell, MemoryModel
 from tests.doubles.transcript import Frame, Line, request_id_key, show
 
@@ -176,6 +176,7 @@ async def connected(
         harness.llm.register(model)
         editor = MemoryEditor(model.bell, cwd)
         editor.harness = harness
+        harness.bus.on(StatusChanged, lambda _: model.bell.ring())
         editor.connection = Connection(harness, editor.peer, editor, handlers)
         editor.peer.dispatch = Dispatcher(methods(), editor.connection)
         if initialize:

@@ -44,6 +44,7 @@ class MemoryModel(Scripted):
     Attributes:
         requests: What was asked, oldest first.
         running: Calls that have begun and not ended.
+        hanging: Those of them that will say nothing more.
     """
 
     def __init__(self, *answers: Sequence[Item]) -> None:
@@ -54,6 +55,7 @@ class MemoryModel(Scripted):
         self.bell = Bell()
         self.requests: list[ModelRequest] = []
         self.running: set[int] = set()
+        self.hanging: set[int] = set()
         self.says(*answers)
 
     def says(self, *answers: Sequence[Item]) -> None:
@@ -107,6 +109,9 @@ class MemoryModel(Scripted):
     async def tell(self, call: int, event: str, **data: Any) -> None:
         if event == "end":
             self.running.discard(call)
+            self.hanging.discard(call)
+        elif event == "hang":
+            self.hanging.add(call)
         self.bell.ring()
 
     async def aclose(self) -> None:

@@ -151,13 +151,13 @@ async def test_a_waiting_prompt_that_cannot_be_sent_is_answered(tmp_path: Path) 
         def refuse(*_: object) -> str:
             raise ValueError("no")
 
-        agent.send = refuse  # type: ignore[method-assign]
+        agent.send = refuse  # type: ignore[assignment, method-assign]
         model.release("go")
 
         await editor.answered(first)
         assert await editor.result(second) == {"stopReason": "cancelled"}
         assert (await editor.error(editor.prompt(session)))["code"] == -32603
-        del agent.send  # type: ignore[method-assign]
+        del agent.send
         assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
 
 

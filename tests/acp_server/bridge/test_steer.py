@@ -25,7 +25,7 @@ async def test_a_steer_joins_the_running_turn_and_says_which_message_it_became(t
         [logged] = [fact for fact in log if fact.TYPE == "steering/message"]
         assert result == {"outcome": "steered", "messageId": getattr(logged, "id", "")}
         assert await editor.result(prompt) == {"stopReason": "end_turn"}
-        assert model.prompts[-1] == "be brief"
+        assert "be brief" in model.prompts[-1]
 
 
 async def test_an_idle_steer_is_a_prompt(tmp_path: Path) -> None:

@@ -1,0 +1,181 @@
+"""Random conversations on one connection, and everything that must hold of each of them.
+
+Owns the moves an editor can make and the checks on what came of them. Which moves are drawn, and how
+many, belongs to the test.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio.lowlevel
+from hypothesis import strategies as st
+
+from agent_loop.session.invariants import Invariants
+from tests.doubles.memory_editor import MemoryEditor, connected
+from tests.doubles.memory_model import HANG, STOP, Item, MemoryModel, calls, says
+from tests.goldens.faults import transcript_faults
+
+SESSIONS = 2
+READ = calls(("r", "list_dir", {}))
+WRITE = calls(("w", "write", {"path": "a.txt", "content": "x"}))
+BOTH = calls(("x", "list_dir", {}), ("y", "write", {"path": "b.txt", "content": "y"}), ("z", "nope", {}))
+LONG: list[Item] = [*({"text": "a"} if n % 2 else {"think": "b"} for n in range(140)), STOP]
+FAILS: list[Item] = [{"text": "half"}, {"raise": {"kind": "overloaded", "message": "Later."}}]
+ANSWERS: list[list[Item]] = [
+    says("a", "b"),
+    LONG,
+    READ,
+    WRITE,
+    BOTH,
+    FAILS,
+    [{"text": "a"}, HANG],
+    [{"think": "hm"}, *BOTH],
+    [{"text": "cut"}, {"finish": "max_tokens"}],
+]
+
+MOVES = (
+    *("prompt", "prompt", "cancel", "cancel_request", "steer", "answer", "answer", "load"),
+    *("run", "run", "rest", "rest", "stall", "flow"),
+)
+Move = tuple[str, int, int]
+moves = st.tuples(
+    st.sampled_from(MOVES),
+    st.integers(0, SESSIONS - 1),
+    st.integers(0, 12),
+)
+conversations = st.tuples(st.lists(st.sampled_from(ANSWERS), max_size=8), st.lists(moves, max_size=30))
+
+
+@dataclass
+class Conversation:
+    """One of them, as it goes."""
+
+    editor: MemoryEditor
+    model: MemoryModel
+    sessions: list[str] = field(default_factory=list)
+    asked: dict[int, tuple[str, str, str]] = field(default_factory=dict)  # request → method, session, text
+    faults: list[str] = field(default_factory=list)
+    answered_questions: int = 0
+
+    def open_requests(self, session: str | None = None, method: str | None = None) -> list[int]:
+        """Requests without an answer, oldest first."""
+        return [
+            request
+            for request, (name, whose, _) in self.asked.items()
+            if session in (None, whose) and method in (None, name) and not self.editor.answered_yet(request)
+        ]
+
+    async def move(self, move: Move) -> None:
+        name, at, number = move
+        session = self.sessions[at]
+        match name:
+            case "prompt":
+                text = f"prompt {len(self.asked)}"
+                self.asked[self.editor.prompt(session, text)] = ("prompt", session, text)
+            case "steer":
+                text = f"steer {len(self.asked)}"
+                self.asked[self.editor.steer(session, text)] = ("steer", session, text)
+            case "load":
+                self.asked[self.editor.load(session)] = ("load", session, "")
+            case "cancel":
+                self._cancel(session)
+            case "cancel_request":
+                await self._cancel_request(number)
+            case "answer":
+                self._answer(number)
+            case "stall":
+                self.editor.has_room = False
+            case "flow":
+                self._flow()
+            case "rest":
+                await self.editor.until(lambda: self._rests(session), "a session at rest")
+            case _:
+                for _ in range(number):
+                    await anyio.lowlevel.checkpoint()
+
+    async def end(self) -> None:
+        """Let everything come to its end: read on, refuse what is asked, stop what hangs."""
+        self._flow()
+        for session in self.sessions:
+            self._cancel(session)
+        await self.editor.until(lambda: not self.open_requests(), "the last answer")
+        for agent in self.editor.harness.agents.list():
+            await agent.when_idle()
+
+    def _rests(self, session: str) -> bool:
+        agent = self.editor.harness.agents.get(session)
+        waits = len(self.editor.questions()) > self.answered_questions or self.model.hanging
+        return agent is None or agent.status == "idle" or bool(waits) or not self.editor.has_room
+
+    def _cancel(self, session: str) -> None:
+        prompts = self.open_requests(session, "prompt")
+        steers = self.open_requests(session, "steer")
+        self.editor.cancel(session)
+        for request in prompts:
+            self._expect(request, {"stopReason": "cancelled"})
+        for request in steers:
+            self._expect(request, {"outcome": "cancelled"})
+
+    async def _cancel_request(self, number: int) -> None:
+        open_requests = self.open_requests()
+        if not open_requests:
+            return
+        request = open_requests[number % len(open_requests)]
+        is_prompt = self.asked[request][0] == "prompt"
+        self.editor.cancel_request(request)
+        if is_prompt:
+            self._expect(request, {"stopReason": "cancelled"})
+
+    def _answer(self, number: int) -> None:
+        questions = self.editor.questions()[self.answered_questions :]
+        if not questions:
+            return
+        self.answered_questions += 1
+        option = ("allow_once", "reject_once", "nonsense")[number % 3]
+        self.editor.answer(questions[0], option)
+
+    def _flow(self) -> None:
+        self.editor.has_room = True
+        self.editor.bell.ring()
+
+    def _expect(self, request: int, result: dict[str, Any]) -> None:
+        if not self.editor.answered_yet(request):
+            self.faults.append(f"request {request} was not answered in the tick of its cancel")
+        elif self.editor.responses[str(request)].get("result") != result:
+            self.faults.append(f"request {request} was answered {self.editor.responses[str(request)]}")
+
+
+async def converse(folder: Path, answers: list[list[Item]], script: list[Move]) -> list[str]:
+    """Hold one conversation; everything wrong with it."""
+    model = MemoryModel(*answers)
+    async with connected(folder, model) as editor:
+        talk = Conversation(editor, model)
+        for _ in range(SESSIONS):
+            talk.sessions.append(await editor.new_session())
+        for move in script:
+            await talk.move(move)
+        await talk.end()
+        logs = {agent.id: list(agent.session.log) for agent in editor.harness.agents.list()}
+
+        faults = talk.faults + transcript_faults(editor.transcript)
+        for session in talk.sessions:
+            faults += _log_faults(
+                logs[session], [text for _, whose, text in talk.asked.values() if whose == session]
+            )
+        return faults
+
+
+def _log_faults(log: list[Any], said: list[str]) -> list[str]:
+    Invariants().check_all(log)
+    ran = [fact.content[0].text for fact in log if fact.TYPE == "user/message"]
+    prompts = [text for text in ran if text.startswith("prompt")]
+    in_order = [text for text in said if text in prompts]
+    faults = []
+    if prompts != in_order:
+        faults.append(f"prompts ran as {prompts}, and were sent as {said}")
+    for start in (fact for fact in log if fact.TYPE == "turn/start"):
+        mine = [f for f in log if f.TYPE == "user/message" and f.turn == start.turn]
+        if sum(f.content[0].text.startswith("prompt") for f in mine) > 1:
+            faults.append(f"turn {start.turn} ran more than one prompt")
+    return faults
