@@ -57,7 +57,11 @@ class Connection(asyncio.Protocol):
             return
         head = bytes(self._buffer[:head_end])
         size = next(
-            (int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")),
+            (
+                int(line.split(b":")[1])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ),
             0,
         )
         end = head_end + 4 + size
@@ -80,7 +84,9 @@ class Connection(asyncio.Protocol):
             await self._paced(deltas, pause_s)
         else:
             for first in range(0, deltas, EVENTS_PER_WRITE):
-                self._chunk(b"".join(_EVENT % at for at in range(first, min(first + EVENTS_PER_WRITE, deltas))))
+                self._chunk(
+                    b"".join(_EVENT % at for at in range(first, min(first + EVENTS_PER_WRITE, deltas)))
+                )
                 await asyncio.sleep(0)
                 await self._room.wait()
         self._chunk(_LAST % deltas)

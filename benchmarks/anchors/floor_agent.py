@@ -68,7 +68,10 @@ class Floor(asyncio.Protocol):
         cancelled = self._turns[session] = asyncio.Event()
         stop = "end_turn"
         for at in range(int(plan["deltas"])):
-            update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": f"{at:07d} "}}
+            update = {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {"type": "text", "text": f"{at:07d} "},
+            }
             self._send({"method": "session/update", "params": {"sessionId": session, "update": update}})
             if pause_s:
                 await asyncio.sleep(pause_s)

@@ -1,7 +1,7 @@
 """Anchor (a): the least a streaming agent on the public Python ACP SDK can be."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from acp import (
@@ -15,7 +15,7 @@ from acp import (
 )
 
 
-class SdkAgent(Agent):
+class SdkAgent:
     """Says what the prompt asks for, piece by piece, as the SDK's own examples do."""
 
     def __init__(self) -> None:
@@ -48,4 +48,4 @@ class SdkAgent(Agent):
         return PromptResponse(stop_reason="end_turn")
 
 
-asyncio.run(run_agent(SdkAgent()))
+asyncio.run(run_agent(cast(Agent, SdkAgent())))

@@ -52,7 +52,12 @@ def prepare(agent: str, home: Path, script: Script, model_url: str) -> Launch:
     workspace, state = home / "project", home / "state"
     workspace.mkdir(parents=True, exist_ok=True)
     # A short environment of its own, and no proxy in it: the same for all.
-    env = {"HOME": str(home), "LC_ALL": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": str(ROOT)}
+    env = {
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "PATH": os.environ.get("PATH", os.defpath),
+        "PYTHONPATH": str(ROOT),
+    }
 
     if agent in _ANCHORS:
         command = [sys.executable, str(HERE / "anchors" / _ANCHORS[agent])]
@@ -64,13 +69,17 @@ def prepare(agent: str, home: Path, script: Script, model_url: str) -> Launch:
         command += ["--model", "openai/bench"]
         env |= {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "bench"}
     else:
-        _write_script(home / "script.jsonl", script)
-        (state / "config.toml").write_text(
-            "format = 1\n"
-            'agent = {model = "scripted/bench"}\n'
-            f'providers = {{scripted = {{kind = "scripted", script = {json.dumps(str(home / "script.jsonl"))}}}}}\n',
-            "utf-8",
-        )
+        path = home / "script.jsonl"
+        _write_script(path, script)
+        settings = f"""
+format = 1
+agent.model = "scripted/bench"
+
+[providers.scripted]
+kind = "scripted"
+script = {json.dumps(str(path))}
+"""
+        (state / "config.toml").write_text(settings, "utf-8")
     return Launch(command, env, workspace, home / "stderr")
 
 

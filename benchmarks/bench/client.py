@@ -1,7 +1,7 @@
 """The client: starts an agent on pipes, asks, and keeps what came in raw blocks until it is looked at.
 
 It must never be what the agent waits for, so while an answer is awaited it only counts lines and looks for
-ids; texts are parsed and compared afterwards (`heard`).
+ids; what it heard is parsed afterwards, and judged by `said`.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from bench.agents import Launch, delta_text
+from bench.agents import Launch
 
 BLOCK_BYTES: Final = 1 << 20
 TIMEOUT_S: Final = 60.0
@@ -55,6 +55,7 @@ class Client:
 
     Attributes:
         pid: The agent's process.
+        cwd: Where its sessions work.
         started: When it was started.
         lines: How many lines came since `heard` was last called.
     """
@@ -72,10 +73,11 @@ class Client:
                 cwd=launch.cwd,
                 bufsize=0,
             )
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self.pid = self._process.pid
         self.lines = 0
-        self._cwd = str(launch.cwd)
+        self.cwd = str(launch.cwd)
         self._in, self._out = self._process.stdin, self._process.stdout
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
@@ -91,12 +93,12 @@ class Client:
 
     def new_session(self) -> tuple[str, Answer]:
         """Open a session; its id, and the answer."""
-        answer = self.wait(self.ask("session/new", {"cwd": self._cwd, "mcpServers": []}))
+        answer = self.wait(self.ask("session/new", {"cwd": self.cwd, "mcpServers": []}))
         return answer.result["sessionId"], answer
 
     def load_session(self, session: str) -> None:
         """Have a stored session replayed, and forget the replay."""
-        params = {"sessionId": session, "cwd": self._cwd, "mcpServers": []}
+        params = {"sessionId": session, "cwd": self.cwd, "mcpServers": []}
         self.result(self.ask("session/load", params))
         self.heard()
 
@@ -107,7 +109,10 @@ class Client:
     def prompts(self, sessions: list[str], deltas: int, pause_ms: float = 0) -> list[int]:
         """The same prompt in several sessions, in one write."""
         text = f"bench deltas={deltas} pause_ms={pause_ms}"
-        asked = [("session/prompt", {"sessionId": it, "prompt": [{"type": "text", "text": text}]}) for it in sessions]
+        asked = [
+            ("session/prompt", {"sessionId": it, "prompt": [{"type": "text", "text": text}]})
+            for it in sessions
+        ]
         return self._send(asked)
 
     def cancel(self, session: str) -> None:
@@ -152,7 +157,12 @@ class Client:
     def heard(self) -> list[Line]:
         """Every line since the last call, parsed, in order; answers included."""
         blocks, self._blocks, self.lines = self._blocks, [], 0
-        return [Line(at, orjson.loads(line)) for at, block in blocks for line in block.splitlines() if line.strip()]
+        return [
+            Line(at, orjson.loads(line))
+            for at, block in blocks
+            for line in block.splitlines()
+            if line.strip()
+        ]
 
     def leave(self) -> float:
         """Close the agent's stdin; seconds until it had ended."""
@@ -217,29 +227,3 @@ class Client:
     def _last_words(self) -> str:
         words = self._errors.read_text("utf-8", "replace").strip().splitlines()[-1:]
         return f"; its last words: {words[0][:200]}" if words else ""
-
-
-def texts(lines: list[Line], session: str) -> list[str]:
-    """What the session's agent said, update by update."""
-    said = []
-    for line in lines:
-        params = line.message.get("params") or {}
-        update = params.get("update") or {}
-        if params.get("sessionId") == session and update.get("sessionUpdate") == "agent_message_chunk":
-            said.append(update["content"]["text"])
-    return said
-
-
-def require_whole(lines: list[Line], session: str, deltas: int) -> None:
-    """Raises Wrong unless every delta came, each as an update of its own, and the text is what was asked."""
-    said = texts(lines, session)
-    if len(said) != deltas:
-        raise Wrong(f"{len(said)} updates came for {deltas} deltas")
-    require_prefix(lines, session)
-
-
-def require_prefix(lines: list[Line], session: str) -> None:
-    """Raises Wrong unless what came is how the asked text begins."""
-    for at, text in enumerate(texts(lines, session)):
-        if text != delta_text(at):
-            raise Wrong(f"delta {at} reads {text!r}, not {delta_text(at)!r}")

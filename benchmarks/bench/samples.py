@@ -15,7 +15,7 @@ class Samples:
 
     Attributes:
         values: Agent → figure → round → value.
-        failures: (Agent, part) → the first reason why figures of that part do not count.
+        failures: (Agent, scene) → the first reason why figures of that scene do not count.
     """
 
     values: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict)
@@ -31,9 +31,12 @@ class Samples:
         return self.values.get(agent, {}).get(figure, {})
 
     @contextmanager
-    def part(self, agent: str, name: str) -> Iterator[None]:
-        """Whatever goes wrong inside makes that agent's figures of this part not count."""
+    def scene(self, agent: str, name: str) -> Iterator[None]:
+        """Whatever goes wrong inside makes that agent's figures of this scene not count."""
         try:
             yield
-        except (Wrong, OSError) as error:
-            self.failures.setdefault((agent, name), str(error) or type(error).__name__)
+        except Wrong as error:
+            self.failures.setdefault((agent, name), str(error))
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            # It wrote what is no answer, or is gone.
+            self.failures.setdefault((agent, name), f"{type(error).__name__}: {error}")

@@ -26,11 +26,19 @@ class Sizes:
     pause_ms: float = 2.0
     many_turns: int = 1_000
     few_turns: int = 10
-    turns: int = 10
+    turns: int = 20
     stall_s: float = 3.0
     ceiling: int = 50_000
 
 
 QUICK = Sizes(
-    stream=300, flood=20_000, crowd=50, paced=20, many_turns=30, few_turns=5, turns=3, stall_s=0.5, ceiling=5_000
+    stream=300,
+    flood=20_000,
+    crowd=50,
+    paced=20,
+    many_turns=30,
+    few_turns=5,
+    turns=3,
+    stall_s=0.5,
+    ceiling=5_000,
 )

@@ -11,6 +11,7 @@ Rules.
 4. No cancel scope stands around a `yield`; the HTTP client's own read limit is the idle limit.
 """
 
+import gc
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
@@ -174,6 +175,8 @@ class OpenAICompatible:
                 max_retries=0,
                 timeout=httpx2.Timeout(self._endpoint.idle_timeout_s, connect=CONNECT_TIMEOUT_S),
             )
+            # The SDK's 50,000 objects live as long as we do; each full collection would visit them for 45 ms.
+            gc.freeze()
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:

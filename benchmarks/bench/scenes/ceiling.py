@@ -1,7 +1,8 @@
 """How many updates a second the client itself can take: no figure of an agent may come near."""
 
 from bench.agents import Launch
-from bench.client import Client, now, require_whole
+from bench.client import Client, now
+from bench.said import require_whole
 from bench.samples import Values
 from bench.sizes import Sizes
 

@@ -1,8 +1,9 @@
 """One agent, one session: start, memory, the long stream, and how it leaves."""
 
 from bench.agents import Launch, Script
-from bench.client import Client, now, require_whole
+from bench.client import Client, now
 from bench.process import cpu_s, peak_mb, resident_mb
+from bench.said import require_whole
 from bench.samples import Values
 from bench.sizes import Sizes
 

@@ -1,15 +1,16 @@
 """A client that stops reading: what the agents pile up, and whether they still listen.
 
-All agents stall at the same time, since a stalled agent has nothing to do. While nothing is read, a cancel and a
-`session/new` are sent; that they are heard can only be seen once reading resumes.
+All agents stall at the same time, since a stalled agent has nothing to do. While nothing is read, a cancel
+and a `session/new` are sent; that they are heard can only be seen once reading resumes.
 """
 
 import time
 from contextlib import ExitStack
 
 from bench.agents import Launch, Script
-from bench.client import Client, now, require_prefix, require_whole, texts
+from bench.client import Client, now
 from bench.process import resident_mb
+from bench.said import require_prefix, require_whole, texts
 from bench.samples import Samples, Values
 from bench.sizes import Sizes
 
@@ -28,19 +29,19 @@ def measure(launches: dict[str, Launch], sizes: Sizes, number: int, samples: Sam
     running: dict[str, _Stalled] = {}
     with ExitStack() as stack:
         for agent, launch in launches.items():
-            with samples.part(agent, "stall"):
+            with samples.scene(agent, "stall"):
                 client = Client(launch)
                 stack.callback(client.close)
                 running[agent] = _Stalled(client, sizes.flood)
 
         time.sleep(sizes.stall_s * ASK_AFTER)
         for agent, stalled in running.items():
-            with samples.part(agent, "stall"):
+            with samples.scene(agent, "stall"):
                 stalled.disturb()
         time.sleep(sizes.stall_s * (1 - ASK_AFTER))
 
         for agent, stalled in running.items():
-            with samples.part(agent, "stall"):
+            with samples.scene(agent, "stall"):
                 samples.add(agent, number, stalled.resume())
 
 

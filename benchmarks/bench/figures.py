@@ -1,0 +1,112 @@
+"""Which figures there are, and what they have to reach: the rows of the table, one line each."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from bench.agents import BLAST, OPENAI, SCRIPTED
+
+Goal = Literal["sdk<=", "sdk>=", "sdk", "<=", ""]
+"""What must and aim are held against: the ratio to the SDK anchor, at most or at least; the value itself.
+
+Without a sign nothing is held against anything; `sdk` shows the ratio all the same.
+"""
+
+ALONE: Final = "alone"
+CROWD: Final = "crowd"
+STALL: Final = "stall"
+HISTORY: Final = "history"
+CEILING: Final = "ceiling"
+
+SCENES: Final = {
+    "start": ALONE,
+    "scripted": ALONE,
+    "openai": ALONE,
+    "memory": ALONE,
+    "cancel": CROWD,
+    "eight": CROWD,
+    "new": CROWD,
+    "history": HISTORY,
+    "stall": STALL,
+    "exit": ALONE,
+    "client": CEILING,
+}
+"""Part, as `--only` names it → the scene it is measured in."""
+
+PARTS: Final = tuple(SCENES)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table.
+
+    Attributes:
+        part: What `--only` names.
+        agent: Whose row it is.
+        name: What the scene calls the value.
+        must: The limit.
+        aim: What would be good, where that is more.
+    """
+
+    part: str
+    agent: str
+    name: str
+    title: str
+    goal: Goal = ""
+    must: float | None = None
+    aim: float | None = None
+
+    @property
+    def scene(self) -> str:
+        return SCENES[self.part]
+
+    @property
+    def of_sdk(self) -> bool:
+        return self.goal.startswith("sdk")
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.goal.endswith(">=")
+
+
+FIGURES: Final = (
+    Figure("start", SCRIPTED, "start.cpu_ms", "CPU ms to the initialize answer", "sdk<=", 0.5, 0.42),
+    Figure("start", SCRIPTED, "ready.cpu_ms", "CPU ms to the session/new answer", "sdk<=", 0.5),
+    Figure("start", SCRIPTED, "ready.ms", "wall ms to the session/new answer", "sdk"),
+    Figure("scripted", SCRIPTED, "stream.per_s", "scripted: deltas/s", "sdk>=", 6, 10),
+    Figure("scripted", SCRIPTED, "stream.cpu_us", "scripted: CPU us per delta", "sdk<=", 0.15, 0.10),
+    Figure("openai", OPENAI, "stream.per_s", "openai: deltas/s", "sdk>=", 3, 5),
+    Figure("openai", OPENAI, "stream.cpu_us", "openai: CPU us per delta", "sdk<=", 0.3, 0.2),
+    Figure("memory", SCRIPTED, "memory.idle_mb", "MB idle, no provider SDK", "sdk<=", 1.15, 1.0),
+    Figure("memory", OPENAI, "memory.warm_mb", "MB with the provider SDK loaded", "sdk<=", 1.6),
+    Figure("memory", SCRIPTED, "memory.peak_mb", "MB at most, scripted stream", "sdk"),
+    Figure("memory", OPENAI, "memory.peak_mb", "MB at most, openai stream", "sdk"),
+    Figure("cancel", OPENAI, "cancel.paced_ms", "cancel, ms, openai paced", "<=", 50, 10),
+    Figure("cancel", SCRIPTED, "cancel.unpaced_ms", "cancel, ms, scripted", "<=", 20),
+    Figure("cancel", OPENAI, "cancel.unpaced_ms", "cancel, ms, openai", "<=", 20),
+    Figure("cancel", SCRIPTED, "cancel.unpaced_between", "- updates before the answer, scripted", "<=", 200),
+    Figure("cancel", OPENAI, "cancel.unpaced_between", "- updates before the answer, openai", "<=", 200),
+    Figure("cancel", SCRIPTED, "cancel.unpaced_after", "- updates after the answer, scripted", "<=", 0),
+    Figure("cancel", OPENAI, "cancel.unpaced_after", "- updates after the answer, openai", "<=", 0),
+    Figure("cancel", OPENAI, "cancel.paced_after", "- updates after the answer, openai paced", "<=", 0),
+    Figure("eight", SCRIPTED, "eight.spread", "8 sessions: last/first, scripted", "<=", 1.5),
+    Figure("eight", OPENAI, "eight.spread_paced", "8 sessions: last/first, openai paced", "<=", 1.5),
+    Figure("eight", OPENAI, "eight.spread", "8 sessions: last/first, openai"),
+    Figure("new", SCRIPTED, "new.idle_ms", "session/new, ms, scripted idle", "sdk"),
+    Figure("new", SCRIPTED, "new.busy_ms", "session/new, ms, in a scripted stream", "sdk"),
+    Figure("new", SCRIPTED, "new.ratio", "- stream/idle, scripted", "<=", 5, 1),
+    Figure("new", OPENAI, "new.busy_ms", "session/new, ms, in an openai stream", "sdk"),
+    Figure("new", OPENAI, "new.ratio", "- stream/idle, openai", "<=", 5, 1),
+    Figure("history", SCRIPTED, "history.many_ms", "CPU ms a step after 1,000 turns, scripted"),
+    Figure("history", SCRIPTED, "history.ratio", "- over 10 turns, scripted", "<=", 1.3),
+    Figure("history", OPENAI, "history.many_ms", "CPU ms a step after 1,000 turns, openai"),
+    Figure("history", OPENAI, "history.ratio", "- over 10 turns, openai", "<=", 1.3),
+    Figure("stall", SCRIPTED, "stall.grown_mb", "client stalls: MB grown, scripted"),
+    Figure("stall", OPENAI, "stall.grown_mb", "client stalls: MB grown, openai"),
+    Figure("stall", SCRIPTED, "stall.cancel_ms", "- then ms to the cancelled answer, scripted"),
+    Figure("stall", OPENAI, "stall.cancel_ms", "- then ms to the cancelled answer, openai"),
+    Figure("stall", OPENAI, "stall.new_ms", "- then ms to a session/new answer, openai"),
+    Figure("stall", OPENAI, "stall.piled_up", "- updates read before these, openai"),
+    Figure("exit", SCRIPTED, "exit.ms", "ms from end of input to exit, scripted", "sdk"),
+    Figure("exit", OPENAI, "exit.ms", "ms from end of input to exit, openai", "sdk"),
+    Figure("client", BLAST, "ceiling.per_s", "the client's own ceiling: updates/s"),
+)
