@@ -51,8 +51,12 @@ class _Rules:
 
 
 def _read_rules(cwd: str) -> str:
+    path = Path(cwd) / RULES_FILE
     try:
-        with (Path(cwd) / RULES_FILE).open("rb") as file:
+        # Opening a FIFO would hold the thread, and with it the turn, for ever.
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
             raw = file.read(RULES_LIMIT_BYTES + 1)
     except OSError:
         return ""

@@ -102,7 +102,7 @@ def test_what_is_thawed_is_a_copy_too() -> None:
         ([{None: "a"}], r"^\$\[0\] has the key None, which is not text$"),
         (b"bytes", r"^\$ is a bytes, which is not JSON$"),
         ({"a": {1, 2}}, r"^\$\.a is a set, which is not JSON$"),
-        (object(), r"^\$ is a object, which is not JSON$"),
+        (Ellipsis, r"^\$ is a ellipsis, which is not JSON$"),
         (nested(201), r"is nested deeper than 200 levels$"),
         (cycle(), r"is nested deeper than 200 levels$"),
     ],

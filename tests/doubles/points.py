@@ -1,7 +1,7 @@
 """Every place the loop passes in a turn, counted, so that something can be made to happen at exactly one.
 
 A point is one fact logged, one moment told, or one place the loop awaits something foreign: the model,
-a tool, a checkpoint, the pace, a prompt section, and both sides of every middleware.
+a tool, the store, a checkpoint, the pace, a prompt section, and both sides of every middleware.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,6 +19,7 @@ from agent_loop.llm.provider import REQUEST
 from agent_loop.prompt.system_prompt import ASSEMBLE, PromptContext
 from agent_loop.tools.tool import EXECUTE, ToolContext
 from tests.doubles.loop_rig import Rig
+from tests.doubles.memory_store import MemoryStore
 
 AWAITED = (Checkpoint, Pace)
 UNTOLD = (*AWAITED, moments.SessionCreated, moments.AgentCreated, moments.AgentDisposed)
@@ -56,6 +57,8 @@ class Points:
         rig.prompt.section("points", 1, self._section)
         rig.model.at_point = self._in_model
         rig.worker.on_prepare = self._in_prepare
+        if isinstance(rig.store, MemoryStore):
+            rig.store.at_append = self._in_store
         rig.worker.body = self._in_body(rig.worker.body)
 
     def hit(self, name: str) -> None:
@@ -93,6 +96,9 @@ class Points:
 
     async def _in_model(self, where: str) -> None:
         await self.awaited(f"model {where}")
+
+    async def _in_store(self) -> None:
+        await self.awaited("store append")
 
     async def _in_prepare(self, ctx: ToolContext, job: str) -> None:
         await self.awaited("tool prepare")

@@ -117,7 +117,9 @@ class Answer:
     def _chunks(self, value: Any) -> Sequence[Chunk]:
         choices = value.get("choices")
 
-        if error := value.get("error") or (value.get("object") == "error" and value):
+        if (not choices or "error" in value) and (
+            error := value.get("error") or (value.get("object") == "error" and value)
+        ):
             raise from_event(self._endpoint, error)
 
         if usage := value.get("usage"):
@@ -135,6 +137,10 @@ class Answer:
 
         if not delta:
             return ()
+
+        if len(delta) == 1 and type(text := delta.get("content")) is str:
+            # Nearly every event is this one; the general way costs as much again.
+            return (TextDelta(self._block("text"), text),) if text else ()
 
         chunks: list[Chunk] = []
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import anyio.lowlevel
 
 from agent_loop.agent.agent import ReactLoopAgent
+from agent_loop.chunks import Finish
 from agent_loop.errors import ProviderError
 from agent_loop.events.bus import Next
 from agent_loop.events.waterfalls import REQUEST_ERROR, FailedRequest, Recovery
@@ -87,5 +88,5 @@ SCENARIOS = (
     Scenario("retry", [[*said("half")[:3], LATE], text("whole")], retried),
     Scenario("cut at the limit", [answer(*said("much"), *calls(("c1", "{}"))[:2], finish="max-tokens")]),
     Scenario("refusal", [answer(*said("no"), finish="refusal")]),
-    Scenario("empty answer", [answer()]),
+    Scenario("empty answer", [[Finish("stop")]]),
 )

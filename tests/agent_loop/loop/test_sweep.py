@@ -9,15 +9,17 @@ import pytest
 
 from agent_loop.agent.agent import ReactLoopAgent
 from agent_loop.events.facts import AssistantChunk, ErrorRecorded, TurnEnd, TurnStart
+from agent_loop.events.facts_json import fact_to_json
 from agent_loop.events.moments import AgentFailed, StatusChanged, TurnFlushed
 from agent_loop.loop import step
 from agent_loop.messages import Text
 from tests.agent_loop.loop.scenarios import SCENARIOS, Scenario
 from tests.doubles.loop_rig import Rig, check_log, ends, history, of_type, open_rig, settle
+from tests.doubles.memory_store import MemoryStore
 from tests.doubles.model import text
 from tests.doubles.points import Points
 
-SAMPLE = 7
+SAMPLE = 12
 """Points per scenario and deed in a normal run; the marked sweep takes them all."""
 
 
@@ -93,7 +95,7 @@ class Moment:
 
 async def passed(scenario: Scenario) -> list[str]:
     """The names of the points of an undisturbed run."""
-    async with open_rig(*scenario.entries) as rig:
+    async with open_rig(*scenario.entries, store=MemoryStore()) as rig:
         agent = await rig.agent()
         scenario.prepare(rig, agent)
         points = Points(rig, agent)
@@ -104,7 +106,8 @@ async def passed(scenario: Scenario) -> list[str]:
 
 async def disturbed(scenario: Scenario, deed_of: Callable[[ReactLoopAgent], Deed], at: int) -> None:
     """Run once with the deed done at that point, then check every promise."""
-    async with open_rig(*scenario.entries) as rig:
+    store = MemoryStore()
+    async with open_rig(*scenario.entries, store=store) as rig:
         statuses = rig.heard(StatusChanged)
         failures, flushes = rig.heard(AgentFailed), rig.heard(TurnFlushed)
         agent = await rig.agent()
@@ -133,6 +136,7 @@ async def disturbed(scenario: Scenario, deed_of: Callable[[ReactLoopAgent], Deed
         if agent.status != "disposed":
             await check_answers(rig, agent)
     check_trace([moment.status for moment in statuses])
+    assert [fact_to_json(f) for f in store.facts("s1")] == [fact_to_json(f) for f in agent.session.log]
 
 
 def check_stopped(rig: Rig, agent: ReactLoopAgent, then: Moment, kind: str) -> None:
