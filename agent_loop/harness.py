@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import assert_never
 
 import anyio
 from anyio import to_thread
@@ -16,6 +17,7 @@ from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
 from agent_loop.config.load import Loaded
 from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.config.settings import AgentEntry
 from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
@@ -128,21 +130,20 @@ class Harness:
             self._drivers.start_soon(supervise, "warm-up", self._load_provider, _report)
 
     async def start_configured(self) -> list[AgentHandle]:
-        """The agents the settings name; one that cannot be resumed is a warning, never a failed start."""
+        """The agents the settings name; one that cannot be started is a warning, never a failed start."""
         handles = []
         for entry in self._loaded.settings.agents:
-            options = self._options(entry.model, entry.system_prompt)
-            if not entry.resume_session_id:
-                new = NewAgent(f"{entry.id}-session-{new_id()}", options=options)
-                handles.append(await self.agents.create(new))
-                continue
             try:
-                handles.append(await self.agents.resume(entry.resume_session_id, options))
+                handles.append(await self._configured(entry))
             except HarnessError as error:
-                log.warning(
-                    "agent %s: session %s was not resumed: %s", entry.id, entry.resume_session_id, error
-                )
+                log.warning("the configured agent %s was not started: %s", entry.id, error)
         return handles
+
+    async def _configured(self, entry: AgentEntry) -> AgentHandle:
+        options = self._options(entry.model, entry.system_prompt)
+        if entry.resume_session_id:
+            return await self.agents.resume(entry.resume_session_id, options)
+        return await self.agents.create(NewAgent(f"{entry.id}-session-{new_id()}", options=options))
 
     def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
         if self._loaded.error is not None:
@@ -206,6 +207,8 @@ def _provider(model: ResolvedModel) -> Provider:
             from agent_loop.llm.providers.demo import Demo
 
             return Demo(model.provider_name)
+        case _:
+            assert_never(model.kind)
 
 
 async def _require_directory(cwd: str) -> None:

@@ -3,7 +3,7 @@
 Source: https://agentclientprotocol.com/protocol/v1/tool-calls
 """
 
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from acp_server.codec.bounds import FIELD_LIMIT_BYTES, bounded
 from agent_loop import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, thaw_json
@@ -66,6 +66,8 @@ def _item_out(item: CardItem) -> dict[str, Any]:
             return output_out(text, truncated)
         case CardDiff(path, old, new):
             return _diff_out(path, old, new)
+        case _:
+            assert_never(item)
 
 
 def _diff_out(path: str, old: str | None, new: str) -> dict[str, Any]:

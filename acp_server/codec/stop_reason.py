@@ -3,7 +3,7 @@
 Source: https://agentclientprotocol.com/protocol/v1/prompt-turn (stop reasons)
 """
 
-from typing import Literal
+from typing import Literal, assert_never
 
 from agent_loop import EndReason
 
@@ -31,3 +31,5 @@ def stop_reason(reason: EndReason) -> StopReason | None:
             return "refusal"
         case "error":
             return None
+        case _:
+            assert_never(reason.kind)

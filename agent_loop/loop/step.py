@@ -94,6 +94,7 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
     try:
         with token.scope():
             await bus.parallel(Checkpoint(place.agent.session.id, durable=False))
+            token.raise_if_fired()
             async with aclosing(place.services.llm.stream(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     if token.cause is not None:

@@ -146,7 +146,6 @@ class ToolBatch:
         self._contained(ToolStarted(place.turn, place.step, call.id))
         if self._stopped():
             return ToolOutcome((Text(NEVER_STARTED),), is_error=True, outcome="skipped")
-        self._started.add(call.id)
         durable = prepared.prepared.effect.kind not in ("none", "read")
         try:
             await place.services.bus.parallel(Checkpoint(place.agent.session.id, durable))
@@ -154,6 +153,10 @@ class ToolBatch:
             return ToolOutcome(
                 (Text(NOT_RECORDED),), is_error=True, outcome="skipped", error_code="CHECKPOINT"
             )
+        # A cancel in the tick in which the checkpoint ended is not delivered by a scope before the body.
+        if self._stopped():
+            return ToolOutcome((Text(NEVER_STARTED),), is_error=True, outcome="skipped")
+        self._started.add(call.id)
         return await place.services.tools.run_body(prepared)
 
     def _log_ready_results(self) -> None:
