@@ -13,6 +13,7 @@ Rules.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from acp_server.bridge.steers import Steers
@@ -49,9 +50,6 @@ class _Slot:
     message_id: str = ""
     turn: int | None = None
     reason: EndReason | None = None
-
-    def holds(self, pending: Pending) -> bool:
-        return any(answer is pending for answer, _ in self.answers)
 
 
 @dataclass(slots=True)
@@ -244,7 +242,7 @@ class SessionRecord:
         except BaseException:
             self._slot = None
             raise
-        pending.on_cancel = lambda: self._cancel_running(pending)
+        pending.on_cancel = partial(self._cancel_running, slot)
         if not agent.inbox.queued:  # a listener of `agent/queued` cancelled it
             self._settle_slot_cancelled()
 
@@ -254,20 +252,14 @@ class SessionRecord:
         elif self._slot is None:
             steered = self._steers.take(fact.message_ids)
             if steered:
-                self._slot = _Slot(
-                    [(pending, {"outcome": "prompted"}) for pending in steered], turn=fact.turn
-                )
+                answers = [(pending, {"outcome": "prompted"}) for pending in steered]
+                self._slot = slot = _Slot(answers, turn=fact.turn)
                 for pending in steered:
-                    pending.on_cancel = self._cancel_for(pending)
+                    pending.on_cancel = partial(self._cancel_running, slot)
 
-    def _cancel_for(self, pending: Pending) -> Callable[[], None]:
-        return lambda: self._cancel_running(pending)
-
-    def _cancel_running(self, pending: Pending) -> None:
+    def _cancel_running(self, slot: _Slot) -> None:
         """`$/cancel_request` of the running prompt: its turn only; the waiting ones go on."""
-        slot, agent = self._slot, self.handle.agent
-        if slot is None or not slot.holds(pending):
-            return
+        agent = self.handle.agent
         if slot.turn is None:
             agent.cancel("$/cancel_request", "client")
         else:

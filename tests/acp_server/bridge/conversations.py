@@ -14,16 +14,17 @@ import anyio.lowlevel
 import pytest
 from hypothesis import strategies as st
 
+from agent_loop.persistence import jsonl
 from agent_loop.session.invariants import Invariants
 from tests.doubles.memory_editor import MemoryEditor, connected
 from tests.doubles.memory_model import HANG, STOP, Item, MemoryModel, calls, says
-from tests.doubles.transcript import Line, request_id_key
+from tests.doubles.transcript import Frame, Line, request_id_key
 from tests.goldens.faults import transcript_faults
 
 SESSIONS = 2
-READ = calls(("r", "list_dir", {}))
+READ = calls(("r", "list", {}))
 WRITE = calls(("w", "write", {"path": "a.txt", "content": "x"}))
-BOTH = calls(("x", "list_dir", {}), ("y", "write", {"path": "b.txt", "content": "y"}), ("z", "nope", {}))
+BOTH = calls(("x", "list", {}), ("y", "write", {"path": "b.txt", "content": "y"}), ("z", "nope", {}))
 LONG: list[Item] = [*({"text": "a"} if n % 2 else {"think": "b"} for n in range(140)), STOP]
 FAILS: list[Item] = [{"text": "half"}, {"raise": {"kind": "overloaded", "message": "Later."}}]
 ANSWERS: list[list[Item]] = [
@@ -42,7 +43,7 @@ MOVES = (
     *("prompt",) * 6,
     *("rest",) * 5,
     *("answer",) * 3,
-    *("steer", "cancel", "run") * 2,
+    *("steer", "cancel", "run", "cancel and prompt") * 2,
     *("cancel_request", "load", "stall", "flow"),
 )
 Move = tuple[str, int, int]
@@ -87,10 +88,13 @@ class Conversation:
                 self.asked[self.editor.steer(session, text)] = ("steer", session, text)
             case "load":
                 self.asked[self.editor.load(session)] = ("load", session, "")
+            case "cancel and prompt":
+                self._cancel(session)
+                await self.move(("prompt", at, number))
             case "cancel":
                 self._cancel(session)
             case "cancel_request":
-                await self._cancel_request(number)
+                self._cancel_request(self.open_requests(), number)
             case "answer":
                 self._answer(number)
             case "stall":
@@ -104,18 +108,25 @@ class Conversation:
                     await anyio.lowlevel.checkpoint()
 
     async def end(self) -> None:
-        """Let everything come to its end: read on, refuse what is asked, stop what hangs."""
+        """Let everything come to its end: read on, refuse what is asked, cancel what hangs and only that."""
         self._flow()
-        for session in self.sessions:
-            self._cancel(session)
-        await self.editor.until(lambda: not self.open_requests(), "the last answer")
+        while self.open_requests():
+            await self.editor.until(
+                lambda: not self.open_requests() or self.model.hanging or self._unanswered(),
+                "the last answer, or something to do about it",
+            )
+            await anyio.lowlevel.checkpoint()
+            self._answer(1)
+            if self.model.hanging:
+                for session in self.sessions:
+                    self._cancel_oldest(session)
         for agent in self.editor.harness.agents.list():
             await agent.when_idle()
 
     def _rests(self, session: str) -> bool:
         agent = self.editor.harness.agents.get(session)
-        waits = len(self.editor.questions()) > self.answered_questions or self.model.hanging
-        return agent is None or agent.status == "idle" or bool(waits) or not self.editor.has_room
+        waits = self._unanswered() or self.model.hanging or not self.editor.has_room
+        return agent is None or agent.status == "idle" or bool(waits)
 
     def _cancel(self, session: str) -> None:
         prompts = self.open_requests(session, "prompt")
@@ -126,18 +137,26 @@ class Conversation:
         for request in steers:
             self._expect(request, {"outcome": "cancelled"})
 
-    async def _cancel_request(self, number: int) -> None:
-        open_requests = self.open_requests()
-        if not open_requests:
+    def _cancel_request(self, requests: list[int], number: int) -> None:
+        if not requests:
             return
-        request = open_requests[number % len(open_requests)]
+        request = requests[number % len(requests)]
         is_prompt = self.asked[request][0] == "prompt"
         self.editor.cancel_request(request)
         if is_prompt:
             self._expect(request, {"stopReason": "cancelled"})
 
+    def _cancel_oldest(self, session: str) -> None:
+        """Of a session's prompts the oldest runs; a steer that joined its turn is answered already."""
+        agent = self.editor.harness.agents.get(session)
+        if agent is not None and agent.status == "running":
+            self._cancel_request(self.open_requests(session), 0)
+
+    def _unanswered(self) -> list[Frame]:
+        return self.editor.questions()[self.answered_questions :]
+
     def _answer(self, number: int) -> None:
-        questions = self.editor.questions()[self.answered_questions :]
+        questions = self._unanswered()
         if not questions:
             return
         self.answered_questions += 1
@@ -160,6 +179,7 @@ async def converse(folder: Path, answers: list[list[Item]], script: list[Move]) 
     model = MemoryModel(*answers)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anyio.to_thread, "run_sync", _at_once)
+        patch.setattr(jsonl, "_sync_data", lambda _: None)
         return await _converse(folder, model, script)
 
 

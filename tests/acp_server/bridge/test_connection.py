@@ -1,5 +1,6 @@
 """Sessions of one connection: made, found, and ended with it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,7 @@ import anyio
 import pytest
 
 from acp_server.bridge.connection import Connection
-from agent_loop import Harness
-from tests.doubles.memory_editor import MemoryEditor, connected
+from tests.doubles.memory_editor import connected
 from tests.doubles.memory_model import HANG, MemoryModel, calls
 
 
@@ -68,8 +68,6 @@ async def test_a_stray_cancellation_inside_a_request_is_its_failure_and_ends_not
         make = editor.harness.create_session
 
         async def stray(*_: object, **__: object) -> Any:
-            import asyncio
-
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             future.cancel()
             await future
@@ -153,19 +151,14 @@ async def test_warm_up_runs_once_whatever_opens_a_session(
 
     async def load() -> None:
         loads.append("load")
+        model.bell.ring()
 
     monkeypatch.setattr(model, "load", load)
     async with connected(tmp_path, model) as editor:
         session = await editor.new_session()
         if ask:
             await editor.result(editor.load(session))
+        await editor.until(lambda: loads, "the provider's load")
         await editor.new_session()
-        await editor.until(lambda: True, "nothing")
-        await _others_ran(editor, editor.harness)
 
     assert loads == ["load"]
-
-
-async def _others_ran(editor: MemoryEditor, harness: Harness) -> None:
-    for _ in range(3):
-        await anyio.lowlevel.checkpoint()

@@ -26,7 +26,7 @@ async def test_nobody_is_told_unless_they_asked(tmp_path: Path) -> None:
 
 async def test_each_moment_of_its_sessions_is_told_once_to_whoever_asked_twice(tmp_path: Path) -> None:
     """Contracts 3: `{sessionId, event, turn?, step?}`, through the same writer."""
-    model = MemoryModel(says("to nobody"), calls(("c1", "list_dir", {})))
+    model = MemoryModel(says("to nobody"), calls(("c1", "list", {})))
     async with connected(tmp_path, model, initialize=False) as editor:
         editor.send("initialize", **ASKING)
         editor.send("initialize", **ASKING)

@@ -40,7 +40,7 @@ def let_it_flow(editor: MemoryEditor) -> None:
 async def test_a_live_session_is_replayed_as_it_was_shown_with_the_persons_words(tmp_path: Path) -> None:
     """ACP, loading sessions: the entire conversation, user chunks too, before the answer."""
     look: list[Item] = [{"think": "Hm."}, {"text": "Look"}, {"text": "ing."}]
-    model = MemoryModel([*look, {"tool": "list_dir", "id": "c1", "args": {}}, CALLS], says("All ", "done."))
+    model = MemoryModel([*look, {"tool": "list", "id": "c1", "args": {}}, CALLS], says("All ", "done."))
     async with connected(tmp_path, model) as editor:
         session = await editor.new_session()
         await editor.result(editor.prompt(session, "What is here?"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from acp_server.bridge.record import WAITING_LIMIT
-from agent_loop import Queued, StatusChanged, Warned
+from agent_loop import Queued, StatusChanged, Text, ToolOutput, Warned
 from tests.doubles.memory_editor import connected
 from tests.doubles.memory_model import STOP, Item, MemoryModel, calls, says
 
@@ -89,9 +89,25 @@ async def test_a_turn_that_no_prompt_of_ours_began_is_not_shown(tmp_path: Path) 
         [agent] = editor.harness.agents.list()
 
         agent.send(())
+        await agent.when_idle()
+        editor.harness.bus.emit(ToolOutput(session, 1, 1, "c1", "loud", False))
+        editor.harness.bus.emit(ToolOutput("nobody", 1, 1, "c1", "loud", False))
         prompt = editor.prompt(session)
         await editor.result(prompt)
 
+        assert [update["content"]["text"] for update in editor.updates()] == ["answer"]
+
+
+async def test_context_put_in_behind_a_queued_prompt_does_not_settle_it(tmp_path: Path) -> None:
+    """Seed, turns.spec: a plugin injects right after the prompt is queued; the real answer arrives."""
+    async with connected(tmp_path, MemoryModel(says("answer"))) as editor:
+        session = await editor.new_session()
+        [agent] = editor.harness.agents.list()
+
+        prompt = editor.prompt(session)
+        agent.inject((Text("The sun shines."),), {"kind": "weather"})
+
+        assert await editor.result(prompt) == {"stopReason": "end_turn"}
         assert editor.texts() == ["answer"]
 
 
@@ -207,6 +223,18 @@ async def test_two_sessions_run_at_once_and_each_update_names_its_own(tmp_path: 
         await editor.result(slow)
 
         assert (editor.texts(first), editor.texts(second)) == (["one"], ["two"])
+
+
+async def test_one_huge_delta_is_shown_whole_in_pieces(tmp_path: Path) -> None:
+    """opencode PR17016: single updates above 64 KiB crashed clients; message text is never cut."""
+    text = "é" * 40_000
+    async with connected(tmp_path, MemoryModel(says(text))) as editor:
+        session = await editor.new_session()
+
+        await editor.result(editor.prompt(session))
+
+        assert "".join(editor.texts()) == text
+        assert max(len(part.encode()) for part in editor.texts()) <= 32 * 1024
 
 
 async def test_live_output_of_a_command_is_shown_on_its_open_card(tmp_path: Path) -> None:

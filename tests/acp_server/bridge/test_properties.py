@@ -9,15 +9,20 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.acp_server.bridge.conversations import Move, conversations, converse
 from tests.doubles.memory_model import Item
 
+# Without shrinking: a conversation that hangs waits for seconds, and would do so hundreds of times.
 QUICK = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
 )
-LONG = settings(QUICK, max_examples=4000, derandomize=False)
+LONG = settings(QUICK, max_examples=4000, derandomize=False, phases=tuple(Phase))
 
 
 def hold(conversation: tuple[list[list[Item]], list[Move]]) -> list[str]:

@@ -6,7 +6,7 @@ from agent_loop import Queued
 from tests.doubles.memory_editor import connected
 from tests.doubles.memory_model import HANG, STOP, MemoryModel, calls, says
 
-READ = calls(("c1", "list_dir", {}))
+READ = calls(("c1", "list", {}))
 
 
 async def test_a_steer_joins_the_running_turn_and_says_which_message_it_became(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from typing import Any, get_args
 
 import pytest
+from acp import schema
 
 from acp_server.codec.stop_reason import StopReason, stop_reason
 from agent_loop import EndReason
@@ -33,6 +34,4 @@ def test_only_what_the_client_stopped_was_cancelled(cause: Any) -> None:
 
 def test_every_answer_is_one_acp_knows() -> None:
     """ACP, schema StopReason."""
-    from acp import schema
-
     assert set(get_args(StopReason)) == set(get_args(schema.StopReason))

@@ -1,5 +1,6 @@
 """The outbox: one write per tick, in order, never blocking the loop, and room for whoever can wait."""
 
+import contextlib
 import os
 import socket
 import tempfile
@@ -84,6 +85,21 @@ async def test_a_full_pipe_blocks_nobody_and_loses_nothing(pipe: Pipe) -> None:
     assert data == wanted
     assert await pipe.outbox.drain(WAIT_S)
     assert pipe.outbox.backlog_bytes == 0
+
+
+async def test_a_pipe_that_somebody_else_filled_is_waited_for(pipe: Pipe) -> None:
+    """Contracts 13: EAGAIN is no error; whoever shares the pipe may have filled it."""
+    filled = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            filled += os.write(pipe.writing, b"x")
+
+    pipe.outbox.write(LINE)
+    await _tick()
+    assert (pipe.outbox.writes, pipe.outbox.backlog_bytes) == (0, len(LINE))
+
+    data = await pipe.read_until(lambda data: len(data) >= filled + len(LINE))
+    assert data[filled:] == LINE
 
 
 async def test_room_is_given_at_once_below_the_mark_and_only_after_the_low_one_above_it(pipe: Pipe) -> None:
@@ -206,9 +222,9 @@ async def test_a_file_that_cannot_be_written_breaks_once_and_nobody_waits() -> N
         gone.set()
 
     outbox = Outbox(fd, on_broken=on_broken)
-    outbox.write(b"one\n")
-    await _tick()
-    outbox.write(b"two\n")
+    for line in (b"one\n", b"two\n"):
+        outbox.write(line)
+        outbox._flush()
     with anyio.fail_after(WAIT_S):
         await gone.wait()
     await outbox.drain(WAIT_S)

@@ -230,6 +230,40 @@ def test_a_packed_log_resumes_as_it_was() -> None:
     assert again.next_seq == log.next_seq + 1
 
 
+def test_a_packed_run_is_not_joined_to_an_unpacked_one_before_it() -> None:
+    """Contract 1: a store may give back either, in any mixture."""
+    log = seeded_with_runs()
+    facts, packed = list(log), list(log.rows_since(0))
+
+    mixed = SessionLog([*facts[:3], packed[2]])
+    mixed.append(AssistantChunk(1, 1, 1, TextDelta(0, "more of the first")))
+
+    assert rows(list(mixed)[:4]) == rows(facts[:4])
+    assert [fact.seq for fact in mixed] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seed", ["appended", "packed", "unpacked"])
+def test_the_end_of_a_long_log_is_read_without_its_beginning(
+    seed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loop specification 9.44: no scan of the whole log for its last facts."""
+    log = seeded_with_runs()
+    if seed != "appended":
+        log = SessionLog(list(log.rows_since(0)) if seed == "packed" else list(log))
+    read: list[int] = []
+    unfold = AssistantRun.facts_from
+
+    def counted(run: AssistantRun, seq: int) -> list[AssistantChunk]:
+        read.append(run.seq)
+        return unfold(run, seq)
+
+    monkeypatch.setattr(AssistantRun, "facts_from", counted)
+
+    assert ([fact.seq for fact in log.since(7)], read) == ([7], [7])
+    assert [fact.seq for fact in log.since(6)] == [6, 7]
+    assert read == [7, 7]
+
+
 DELTAS = st.one_of(
     st.builds(TextDelta, st.integers(0, 1), st.text(max_size=2)),
     st.builds(ReasoningDelta, st.integers(0, 1), st.text(max_size=2)),
