@@ -4,6 +4,7 @@ Owns what of an answer is logged and when a failed request is tried again. When 
 belongs to `turn`.
 """
 
+import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
@@ -12,7 +13,7 @@ import anyio.lowlevel
 
 from agent_loop.agent.cancel_token import TurnCancelled
 from agent_loop.chunks import Usage
-from agent_loop.errors import ProviderError
+from agent_loop.errors import ProviderError, in_words
 from agent_loop.events.facts import AssistantChunk, AssistantMessage, UsageRecorded
 from agent_loop.events.moments import Checkpoint, Pace, StreamChunk
 from agent_loop.events.waterfalls import REQUEST_ERROR, STEP_RESULT, FailedRequest, Recovery, StepResult
@@ -23,6 +24,8 @@ from agent_loop.loop.tool_calls import StepPlace, ToolBatch
 from agent_loop.messages import Content, ToolCallBlock
 from agent_loop.prompt.system_prompt import PromptContext
 from agent_loop.record import record, replace
+
+log = logging.getLogger(__name__)
 
 PACE_EVERY: Final = 64
 """Chunks between two pauses: more is unfair to other sessions and lengthens the tail after a cancel."""
@@ -93,7 +96,7 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
     seen, watched = 0, bus.listens(StreamChunk)
     try:
         with token.scope():
-            await bus.parallel(Checkpoint(place.agent.session.id, durable=False))
+            await _checkpoint(place)
             token.raise_if_fired()
             async with aclosing(place.services.llm.stream(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
@@ -115,6 +118,16 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
         raise
     _require_answer(answer)
     return answer
+
+
+async def _checkpoint(place: StepPlace) -> None:
+    """Store what led to the request. On a failing disk the session goes on in memory; a tool would not."""
+    try:
+        await place.services.bus.parallel(Checkpoint(place.agent.session.id, durable=False))
+    except Exception as error:
+        log.warning(
+            "session %s is not stored before its request: %s", place.agent.session.id, in_words(error)
+        )
 
 
 def _keep_prefix(place: StepPlace, answer: Collector, attempt: int) -> None:

@@ -54,7 +54,8 @@ def _read_rules(cwd: str) -> str:
     path = Path(cwd) / RULES_FILE
     try:
         # Opening a FIFO would hold the thread, and with it the turn, for ever.
-        if not path.is_file():
+        # A link out of the project would send the provider what no tool may read.
+        if not path.is_file() or not path.resolve().is_relative_to(Path(cwd).resolve()):
             return ""
         with path.open("rb") as file:
             raw = file.read(RULES_LIMIT_BYTES + 1)

@@ -96,11 +96,14 @@ class _Watch:
 
         session = self._of(name)
         session.steering.discard(key)
+        if ((line.frame or {}).get("result") or {}).get("outcome") == "prompted":
+            self._close_turn(session)
         if key in session.loading:
             session.loading.discard(key)
             session.answered_cards |= set(session.cards)
         if key in session.prompts:
-            runs = session.prompts[0] == key
+            # While a steer is open, the turn may be its own, and the prompts only wait.
+            runs = session.prompts[0] == key and not session.steering
             session.prompts.remove(key)
             if runs:
                 self._close_turn(session)

@@ -4,6 +4,7 @@ Owns the moves an editor can make and the checks on what came of them. Which mov
 many, belongs to the test.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,6 +181,7 @@ async def converse(folder: Path, answers: list[list[Item]], script: list[Move]) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anyio.to_thread, "run_sync", _at_once)
         patch.setattr(jsonl, "_sync_data", lambda _: None)
+        patch.setattr(os, "fsync", lambda _: None)
         return await _converse(folder, model, script)
 
 

@@ -53,6 +53,23 @@ async def test_a_failed_model_call_is_an_error_with_the_kind_and_the_next_prompt
         assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
 
 
+async def test_a_turn_that_fails_from_inside_tells_nothing_of_our_insides(tmp_path: Path) -> None:
+    """Contracts 5: no `str` of an unknown exception on the wire; the log has it."""
+    async with connected(tmp_path, MemoryModel()) as editor:
+        session = await editor.new_session()
+
+        def explode(_: object) -> None:
+            raise RuntimeError("secret detail")
+
+        undo = editor.harness.agents.list()[0].session.log.observe(explode)
+        error = await editor.error(editor.prompt(session))
+        undo()
+
+        assert (error["code"], error["data"]) == (-32603, {"kind": "unknown"})
+        assert "secret" not in str(error)
+        assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
+
+
 async def test_prompts_written_at_once_run_one_by_one_in_order(tmp_path: Path) -> None:
     """fx#993: five prompts at once, each gets exactly one answer, and the model sees them in order."""
     model = MemoryModel()

@@ -22,7 +22,7 @@ QUICK = settings(
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],
 )
-LONG = settings(QUICK, max_examples=4000, derandomize=False, phases=tuple(Phase))
+LONG = settings(QUICK, max_examples=2000, derandomize=False, phases=tuple(Phase))
 
 
 def hold(conversation: tuple[list[list[Item]], list[Move]]) -> list[str]:

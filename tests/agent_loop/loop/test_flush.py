@@ -170,6 +170,21 @@ async def test_a_failing_disk_is_told_behind_each_turn_and_nothing_is_forgotten(
         assert store.count("s1") == agent.session.log.next_seq
 
 
+async def test_a_session_goes_on_in_memory_while_the_disk_fails() -> None:
+    """Contract 8, and what the warning says: further prompts are answered, and nothing is forgotten."""
+    store = MemoryStore()
+    async with open_rig(text("a"), text("b"), text("c"), store=store) as rig:
+        agent = await rig.agent()
+        store.failing = full_disk()
+        await ask(agent, "one")
+        await ask(agent, "two")
+        assert (ends(agent), store.count("s1")) == (["completed", "completed"], 0)
+
+        store.failing = None
+        await ask(agent, "three")
+        assert store.count("s1") == agent.session.log.next_seq
+
+
 async def test_an_effect_is_not_begun_on_a_failing_disk() -> None:
     """Contract 8: nothing is both unlogged and done."""
     store = MemoryStore()

@@ -75,6 +75,19 @@ async def test_rules_that_are_no_file_are_none(prompt: SystemPrompt, tmp_path: P
         assert await rules_of(prompt, tmp_path / name, name) == ""
 
 
+async def test_rules_that_lead_out_of_the_project_are_none(prompt: SystemPrompt, tmp_path: Path) -> None:
+    """Our promise: a cloned repository cannot send out what no tool may read; a link inside is fine."""
+    (tmp_path / "secret.txt").write_text("top secret")
+    for name in ("out", "inside"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "out" / "AGENTS.md").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "inside" / "RULES.md").write_text("be kind")
+    (tmp_path / "inside" / "AGENTS.md").symlink_to("RULES.md")
+
+    assert await rules_of(prompt, tmp_path / "out", "out") == ""
+    assert "be kind" in await rules_of(prompt, tmp_path / "inside", "inside")
+
+
 async def test_rules_nobody_may_read_are_none(
     prompt: SystemPrompt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
