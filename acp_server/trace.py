@@ -114,6 +114,7 @@ class Trace:
         self.put(lambda: {**place, "request": _request_row(request)})
         end: Row = {"cancelled": True}
         try:
+            # Every provider is a generator, though a middleware may only promise an iterator.
             async with aclosing(chunks):  # type: ignore[type-var]
                 async for chunk in chunks:
                     if isinstance(chunk, Finish):

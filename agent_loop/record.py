@@ -13,6 +13,7 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(dataclasses.field,))
 def record(cls: type[T]) -> type[T]:
     """Make a slotted value class: compared by its fields, hashable when they are, not to be changed."""
+    # Any: the checker takes its picture of a record from `dataclass_transform`, not from what is done here.
     made: Any = dataclasses.dataclass(slots=True, eq=False, repr=False)(cls)
     made.__eq__, made.__hash__ = _eq, _hash
     if made.__repr__ is object.__repr__:
@@ -22,6 +23,7 @@ def record(cls: type[T]) -> type[T]:
 
 def replace(value: T, **changes: Any) -> T:
     """A copy with some fields changed; see `dataclasses.replace`."""
+    # A record is a dataclass, which `dataclass_transform` cannot say.
     return dataclasses.replace(value, **changes)  # type: ignore[type-var]
 
 

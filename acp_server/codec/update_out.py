@@ -113,23 +113,19 @@ def join_runs(facts: Iterable[LoggedFact]) -> Iterator[LoggedFact]:
     size = 0
     first: AssistantChunk | None = None
     for fact in facts:
-        delta = (
-            fact
-            if isinstance(fact, AssistantChunk) and isinstance(fact.chunk, TextDelta | ReasoningDelta)
-            else None
-        )
-        if first is not None and (
-            delta is None or not _same_message(first, delta) or size >= FIELD_LIMIT_BYTES
-        ):
-            yield _joined(first, held)
-            first, held, size = None, [], 0
-        if delta is None:
+        chunk = fact.chunk if isinstance(fact, AssistantChunk) else None
+        if not isinstance(fact, AssistantChunk) or not isinstance(chunk, TextDelta | ReasoningDelta):
+            if first is not None:
+                yield _joined(first, held)
+                first, held, size = None, [], 0
             yield fact
             continue
-        first = first or delta
-        text = delta.chunk.text  # type: ignore[union-attr]
-        held.append(text)
-        size += len(text)
+        if first is not None and (size >= FIELD_LIMIT_BYTES or not _same_message(first, fact)):
+            yield _joined(first, held)
+            first, held, size = None, [], 0
+        first = first or fact
+        held.append(chunk.text)
+        size += len(chunk.text)
     if first is not None:
         yield _joined(first, held)
 

@@ -98,6 +98,7 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
         with token.scope():
             await _checkpoint(place)
             token.raise_if_fired()
+            # Every provider is a generator, though a middleware may only promise an iterator.
             async with aclosing(place.services.llm.stream(request)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     if token.cause is not None:
