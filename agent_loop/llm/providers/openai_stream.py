@@ -1,7 +1,7 @@
 """Reads the events of an OpenAI chat completion into chunks, one answer at a time.
 
 Owns what the many servers that speak this format mean; their tool calls are told apart by `openai_calls`.
-Bytes belong to `sse`, the connection to `openai_compatible`. Plain dicts all the way: a model built for
+Bytes belong to `sse`, the connection to `sdk_provider`. Plain dicts all the way: a model built for
 every delta would cost more than all the rest.
 
 Rules.
@@ -26,8 +26,9 @@ from agent_loop.chunks import (
     UsageChunk,
 )
 from agent_loop.errors import ErrorKind, ProviderError
+from agent_loop.llm.providers.endpoint import Endpoint
+from agent_loop.llm.providers.failures import cut, from_event, malformed
 from agent_loop.llm.providers.openai_calls import Calls, text_in
-from agent_loop.llm.providers.openai_errors import Endpoint, cut, from_event, malformed
 
 DONE: Final = b"[DONE]"
 
@@ -46,7 +47,7 @@ _FAILED: Final[dict[str, tuple[ErrorKind, str]]] = {
 }
 
 
-class Answer:
+class OpenAIAnswer:
     """One answer while it arrives.
 
     Attributes:

@@ -13,7 +13,7 @@ import pytest
 
 from agent_loop.chunks import Chunk, Finish, TextDelta
 from agent_loop.errors import ConfigError
-from agent_loop.llm.providers import openai_compatible
+from agent_loop.llm.providers import sdk_provider
 from agent_loop.llm.providers.openai_compatible import OpenAICompatible
 from agent_loop.messages import Message, Reasoning, Text, ToolCallBlock
 from tests.agent_loop.llm.provider_suite import (
@@ -91,7 +91,7 @@ async def test_what_follows_the_done_mark_cannot_spoil_or_hold_up_an_answer(
     after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spike, trap 16: read on, with a bound."""
-    monkeypatch.setattr(openai_compatible, "DRAIN_S", 0.05)
+    monkeypatch.setattr(sdk_provider, "DRAIN_S", 0.05)
 
     async with provider_server() as server, aclosing(make(server.base_url)) as provider:
         events = [*openai_wire.events_of(HELLO), event_of(delta={"content": "late"})]
@@ -220,9 +220,10 @@ async def test_a_bug_of_ours_is_not_dressed_up_as_the_providers(monkeypatch: pyt
     async with provider_server() as server, aclosing(make(server.base_url)) as provider:
         server.plan(Reply(openai_wire.events_of(HELLO)))
         await provider.load()
+        assert provider._sdk is not None
 
         with monkeypatch.context() as patch:
-            patch.setattr(provider._client, "post", _raise_bug)
+            patch.setattr(provider._sdk.client, "post", _raise_bug)
             with pytest.raises(LookupError, match="bug"):
                 await answer_of(provider, ask())
 
@@ -249,7 +250,7 @@ def test_a_key_that_cannot_be_one_is_refused_without_being_shown(key: str) -> No
 
 
 @pytest.mark.parametrize(
-    "module", ["openai_compatible", "openai_request", "openai_stream", "openai_errors", "demo"]
+    "module", ["openai_compatible", "openai_request", "openai_stream", "failures", "demo"]
 )
 def test_importing_a_provider_imports_no_sdk(module: str) -> None:
     """Architecture, decision 10: nothing heavy before `initialize` is answered."""

@@ -19,8 +19,8 @@ from agent_loop.chunks import (
 )
 from agent_loop.errors import ErrorKind, ProviderError
 from agent_loop.llm.collect import Collector
-from agent_loop.llm.providers.openai_errors import Endpoint
-from agent_loop.llm.providers.openai_stream import Answer, usage_in
+from agent_loop.llm.providers.endpoint import Endpoint
+from agent_loop.llm.providers.openai_stream import OpenAIAnswer, usage_in
 from agent_loop.messages import ToolCallBlock
 
 ENDPOINT = Endpoint("fake", "http://host/v1", None, 120.0)
@@ -29,7 +29,7 @@ STOP = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
 
 def chunks_of(*values: Any) -> list[Chunk]:
     """The chunks of a whole answer made of these events."""
-    answer = Answer(ENDPOINT)
+    answer = OpenAIAnswer(ENDPOINT)
     chunks = [chunk for value in values for chunk in answer.feed(json.dumps(value).encode())]
     return [*chunks, *answer.ending()]
 
@@ -304,7 +304,7 @@ def test_token_counts_are_disjoint(said: dict[str, Any], usage: Usage) -> None:
 def test_an_event_that_makes_no_sense_is_malformed(event: bytes) -> None:
     """Our promise: nothing an endpoint sends comes out as an exception of some library."""
     with pytest.raises(ProviderError) as caught:
-        Answer(ENDPOINT).feed(event)
+        OpenAIAnswer(ENDPOINT).feed(event)
 
     assert (caught.value.kind, str(caught.value)) == ("malformed", "fake sent an event that cannot be read")
 
@@ -332,14 +332,14 @@ def test_usage_that_makes_no_sense_is_malformed(usage: Any) -> None:
 def test_an_error_event_is_told_by_code_type_or_words(error: Any, kind: ErrorKind) -> None:
     """OpenRouter, Anthropic's gateway, vLLM: the status was 200 already."""
     with pytest.raises(ProviderError) as caught:
-        Answer(ENDPOINT).feed(json.dumps(error).encode())
+        OpenAIAnswer(ENDPOINT).feed(json.dumps(error).encode())
 
     assert caught.value.kind == kind
 
 
 def test_half_a_character_is_replaced_and_the_answer_goes_on() -> None:
     """Gateways that cut text between UTF-16 units send `\\ud83d` in one event and `\\ude42` in the next."""
-    answer = Answer(ENDPOINT)
+    answer = OpenAIAnswer(ENDPOINT)
 
     chunks = answer.feed(b'{"choices": [{"delta": {"content": "hi \\ud83d", "n": 1}}]}')
 
@@ -348,7 +348,7 @@ def test_half_a_character_is_replaced_and_the_answer_goes_on() -> None:
 
 def test_nothing_is_heard_after_the_done_mark() -> None:
     """OpenAI, streaming: `[DONE]` ends the answer."""
-    answer = Answer(ENDPOINT)
+    answer = OpenAIAnswer(ENDPOINT)
     answer.feed(json.dumps(STOP).encode())
     answer.feed(b"[DONE]")
 

@@ -1,6 +1,6 @@
-"""Turns what an OpenAI-compatible endpoint, its SDK or the network said into our words and kinds.
+"""Turns what an endpoint, its SDK or the network said into our words and kinds, for every provider.
 
-Owns the sentence a person reads; which failure it is belongs to `openai_kinds`, and whether to try again
+Owns the sentence a person reads; which failure it is belongs to `failure_kinds`, and whether to try again
 to the loop. A library's text never passes: it changes with its version. The provider's own message does:
 one line, bounded, and with anything that looks like a key taken out.
 """
@@ -8,36 +8,14 @@ one line, bounded, and with anything that looks like a key taken out.
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from agent_loop.errors import ErrorKind, ProviderError
-from agent_loop.llm.providers.openai_kinds import kind_of, retry_after_s
-from agent_loop.record import record
+from agent_loop.llm.providers.endpoint import Endpoint
+from agent_loop.llm.providers.failure_kinds import kind_of, retry_after_s
 
 MESSAGE_LIMIT = 300
 CONNECT_TIMEOUT_S = 10.0
-
-
-@record
-class Endpoint:
-    """Where an answer comes from, as far as its failures need to know."""
-
-    name: str
-    base_url: str = field(repr=False)
-    api_key: str | None = field(repr=False)
-    idle_timeout_s: float
-
-    @property
-    def host(self) -> str:
-        """Host and port, without the user and password an address may carry."""
-        return urlsplit(self.base_url).netloc.rpartition("@")[2]
-
-    @property
-    def address(self) -> str:
-        """The base URL without them."""
-        return urlsplit(self.base_url)._replace(netloc=self.host).geturl()
 
 
 _SENTENCES: Final[Mapping[ErrorKind, str]] = {
@@ -97,16 +75,20 @@ def from_event(endpoint: Endpoint, error: object) -> ProviderError:
     )
 
 
-def from_library(endpoint: Endpoint, error: Exception) -> ProviderError | None:
-    """The error for what the SDK or its HTTP client raised; None when it is neither's, and so a bug."""
-    import httpx2
-    import openai
+def from_library(endpoint: Endpoint, error: Exception, sdk: Any = None) -> ProviderError | None:
+    """The error for what an SDK or its HTTP client raised; None when it is neither's, and so a bug.
 
-    if isinstance(error, openai.APIStatusError):
+    Args:
+        sdk: The package of the SDK, `openai` or the like; None once the answer has begun, when it raises
+            nothing of its own.
+    """
+    import httpx2
+
+    if sdk is not None and isinstance(error, sdk.APIStatusError):
         return from_status(endpoint, error.status_code, error.response.headers, error.body)
 
     # The SDK wraps what the HTTP client raised before the answer began, and nothing after.
-    cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+    cause = error.__cause__ if sdk is not None and isinstance(error, sdk.APIConnectionError) else error
 
     if isinstance(cause, httpx2.ConnectTimeout):
         return _transport(endpoint, "timeout", f"no connection to {endpoint.host} in {CONNECT_TIMEOUT_S:g} s")

@@ -1,7 +1,7 @@
 """Decides which failure an endpoint means, from its status, its codes and its words.
 
 Words count before the status: gateways, proxies and local servers agree on neither, but the words of the
-first of them are copied by the others. Saying it to a person belongs to `openai_errors`.
+first of them are copied by the others. Saying it to a person belongs to `failures`.
 """
 
 import math

@@ -8,8 +8,9 @@ import openai
 import pytest
 
 from agent_loop.errors import ErrorKind
-from agent_loop.llm.providers.openai_errors import MESSAGE_LIMIT, Endpoint, from_library, from_status
-from agent_loop.llm.providers.openai_kinds import kind_of, retry_after_s
+from agent_loop.llm.providers.endpoint import Endpoint
+from agent_loop.llm.providers.failure_kinds import kind_of, retry_after_s
+from agent_loop.llm.providers.failures import MESSAGE_LIMIT, from_library, from_status
 
 KEY = "sk-live-0123456789"
 ENDPOINT = Endpoint("openai", "https://user:pass@host:8443/v1", KEY, 120.0)
@@ -164,7 +165,7 @@ def test_what_a_library_raised_becomes_a_kind_and_a_sentence(
     error: Exception, kind: ErrorKind, sentence: str
 ) -> None:
     """Spike, trap 20: three families of exceptions, and no class name of theirs for a person to read."""
-    failure = from_library(ENDPOINT, error)
+    failure = from_library(ENDPOINT, error, openai)
 
     assert failure is not None
     assert (failure.kind, str(failure)) == (kind, sentence)
@@ -173,7 +174,7 @@ def test_what_a_library_raised_becomes_a_kind_and_a_sentence(
 @pytest.mark.parametrize("error", [ValueError("x"), openai.OpenAIError("x"), httpx2.StreamClosed()])
 def test_what_is_nobodys_failure_is_a_bug(error: Exception) -> None:
     """Provider seam, rule 2."""
-    assert from_library(ENDPOINT, error) is None
+    assert from_library(ENDPOINT, error, openai) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,213 @@
+"""A provider on an official SDK: what they have in common, whichever format they speak.
+
+Owns the connection: the SDK gives authentication, time limits, error classes and the HTTP client. Which
+SDK, what a request says and what an answer means belongs to the subclass; failures are worded by `failures`.
+
+Rules.
+1. The SDK is imported by `load()` in a worker thread, never on the event loop: it takes seconds.
+2. Bytes go in and bytes come out: typed messages cost 0.4 ms each, per request, and typed events a hundred
+   times our own reading.
+3. A body is read to its end, past the end mark, or the next request needs a new connection.
+4. No cancel scope stands around a `yield`; the HTTP client's own read limit is the idle limit.
+"""
+
+import gc
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import anyio
+from anyio import to_thread
+
+from agent_loop.chunks import Chunk
+from agent_loop.errors import Disposed
+from agent_loop.llm.provider import ModelRequest
+from agent_loop.llm.providers.endpoint import Endpoint
+from agent_loop.llm.providers.failures import from_library
+from agent_loop.llm.providers.sse import EventStream
+from agent_loop.record import record
+
+if TYPE_CHECKING:
+    import httpx2
+
+CLOSE_GRACE_S = 1.0
+DRAIN_S = 1.0
+
+
+class Answer(Protocol):
+    """Reads the events of one answer.
+
+    Attributes:
+        done: Whether the end mark was read; what follows it is ignored.
+    """
+
+    done: bool
+
+    @property
+    def finished(self) -> bool:
+        """Whether all that matters was said, so that a cut does no harm."""
+
+    def feed(self, event: bytes) -> Sequence[Chunk]:
+        """The chunks of one event.
+
+        Raises:
+            ProviderError: The event reports a failure, or makes no sense.
+        """
+
+    def ending(self, stray: bytes = b"") -> Sequence[Chunk]:
+        """Usage and finish, once the stream has ended.
+
+        Args:
+            stray: What came instead of events.
+        Raises:
+            ProviderError: The answer is not whole, or there is none.
+        """
+
+
+@record
+class Sdk:
+    """An SDK, imported, with a client of it.
+
+    Attributes:
+        module: The package, for its error classes.
+        client: Its asynchronous client; both SDKs are made by one generator, and their types share no name.
+        headers: Sent with each request, over what the client would send.
+    """
+
+    module: Any
+    client: Any
+    headers: dict[str, Any]
+
+
+class SdkProvider(ABC):
+    """A provider; one object is one endpoint with one key."""
+
+    path: ClassVar[str]
+    """Where requests go, below the client's base URL."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.name
+        self._endpoint = endpoint
+        self._sdk: Sdk | None = None
+        self._building = threading.Lock()
+        self._closed = False
+
+    @abstractmethod
+    def _connect(self) -> Sdk:
+        """Import the SDK and make a client that never retries by itself; runs in a worker thread."""
+
+    @abstractmethod
+    def _body(self, request: ModelRequest) -> bytes:
+        """The request in the format's words."""
+
+    @abstractmethod
+    def _answer(self) -> Answer:
+        """What reads one answer."""
+
+    async def load(self) -> None:
+        """Import the SDK and make the client, in a worker thread that a cancelled caller leaves behind."""
+        if self._sdk is None:
+            await to_thread.run_sync(self._build, abandon_on_cancel=True)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """The answer, piece by piece.
+
+        Raises:
+            ProviderError: The endpoint, its answer or the way to it failed.
+            Disposed: The provider was closed.
+        """
+        await self.load()
+        response = await self._post(self._body(request))
+
+        pieces = response.aiter_bytes()
+        events, answer = EventStream(), self._answer()
+
+        try:
+            while not answer.done and (piece := await self._read(pieces, answer)) is not None:
+                for event in events.feed(piece):
+                    for chunk in answer.feed(event):
+                        yield chunk
+
+            for event in events.close():
+                for chunk in answer.feed(event):
+                    yield chunk
+
+            if answer.done:
+                await _drain(pieces)
+        finally:
+            with anyio.move_on_after(CLOSE_GRACE_S, shield=True):
+                await pieces.aclose()
+                await response.aclose()
+
+        for chunk in answer.ending(events.stray):
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Close the connections, within CLOSE_GRACE_S; later requests raise `Disposed`."""
+        self._closed = True
+        sdk, self._sdk = self._sdk, None
+
+        if sdk is not None:
+            with anyio.move_on_after(CLOSE_GRACE_S, shield=True):
+                await sdk.client.close()
+
+    async def _post(self, body: bytes) -> "httpx2.Response":
+        import httpx2
+
+        sdk = self._sdk
+
+        if sdk is None or self._closed:
+            raise Disposed(f"{self.name} is closed")
+
+        try:
+            response: httpx2.Response = await sdk.client.post(
+                self.path,
+                content=body,
+                cast_to=httpx2.Response,
+                options={"headers": sdk.headers},
+                stream=True,
+            )
+        except Exception as error:
+            if failure := from_library(self._endpoint, error, sdk.module):
+                raise failure from error
+            raise
+
+        return response
+
+    async def _read(self, pieces: AsyncIterator[bytes], answer: Answer) -> bytes | None:
+        """The next bytes; None at the end, clean or not when the answer is whole."""
+        try:
+            return await anext(pieces, None)
+        except Exception as error:
+            failure = from_library(self._endpoint, error)
+
+            if failure is None:
+                raise
+
+            if answer.finished:
+                return None
+
+            raise failure from error
+
+    def _build(self) -> None:
+        """Import and construct; several threads may be here at once, and one of them does it."""
+        with self._building:
+            if self._sdk is not None or self._closed:
+                return
+
+            self._sdk = self._connect()
+            # The SDK's 50,000 objects live as long as we do; each full collection would visit them for 45 ms.
+            gc.freeze()
+
+
+async def _drain(pieces: AsyncIterator[bytes]) -> None:
+    """Read what is left of a finished answer; whatever goes wrong with it matters to nobody."""
+    import httpx2
+
+    with anyio.move_on_after(DRAIN_S):
+        try:
+            async for _ in pieces:
+                pass
+        except httpx2.HTTPError:
+            return
