@@ -6,7 +6,7 @@ so they stand below every room; folding them into a message belongs to `llm.coll
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 from agent_loop.errors import ErrorKind
 from agent_loop.messages import Content
@@ -63,10 +63,16 @@ class BlockStart:
 
 @record
 class BlockEnd:
-    """Ends block `index`; `block`, when given, is its authoritative content."""
+    """Ends block `index`.
+
+    Attributes:
+        block: Its authoritative content, when given.
+        opaque: What the provider wants back with the reasoning that its deltas said (`Reasoning.opaque`).
+    """
 
     index: int
     block: Content | None = None
+    opaque: Any = None
 
 
 @record

@@ -97,9 +97,13 @@ def chunk_to_json(chunk: c.Chunk) -> Json:
             }
         case c.BlockStart(index, kind):
             return {"type": "block-start", "index": index, "kind": kind}
-        case c.BlockEnd(index, block):
+        case c.BlockEnd(index, block, opaque):
             value: Json = {"type": "block-end", "index": index}
-            return value if block is None else {**value, "block": content_to_json((block,))[0]}
+            if block is not None:
+                value["block"] = content_to_json((block,))[0]
+            if opaque is not None:
+                value["opaque"] = thaw_json(opaque)
+            return value
         case c.UsageChunk(usage):
             return {"type": "usage", "usage": _usage_to_json(usage)}
         case c.Finish(kind="error") as finish:
@@ -132,7 +136,8 @@ def chunk_from_json(value: Json) -> c.Chunk:
             return c.BlockStart(value["index"], value["kind"])
         case "block-end":
             block = value.get("block")
-            return c.BlockEnd(value["index"], None if block is None else content_from_json([block])[0])
+            content = None if block is None else content_from_json([block])[0]
+            return c.BlockEnd(value["index"], content, value.get("opaque"))
         case "usage":
             return c.UsageChunk(_usage_from_json(value["usage"]))
         case "finish":

@@ -12,6 +12,7 @@ Rules.
 """
 
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from agent_loop.chunks import (
     BlockEnd,
@@ -131,6 +132,9 @@ class Collector:
             # The kind of a block that ended as it opened is never asked for.
             block = self._blocks[end.index] = _Block("text")
 
+        if not block.ended:
+            block.opaque = end.opaque
+
         block.ended = True
         block.final = block.final or end.block
 
@@ -147,7 +151,7 @@ class Collector:
 class _Block:
     """One block while it grows."""
 
-    __slots__ = ("ended", "final", "id", "kind", "name", "pieces")
+    __slots__ = ("ended", "final", "id", "kind", "name", "opaque", "pieces")
 
     def __init__(self, kind: BlockKind) -> None:
         self.kind = kind
@@ -155,6 +159,7 @@ class _Block:
         self.id = ""
         self.name = ""
         self.ended = False
+        self.opaque: Any = None
         self.final: Content | None = None
 
     def content(self) -> Content:
@@ -166,7 +171,7 @@ class _Block:
         if self.kind == "tool-call":
             return ToolCallBlock(self.id, self.name, joined)
 
-        return Text(joined) if self.kind == "text" else Reasoning(joined)
+        return Text(joined) if self.kind == "text" else Reasoning(joined, self.opaque)
 
 
 def _is_empty(block: Content) -> bool:

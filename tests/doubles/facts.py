@@ -71,7 +71,7 @@ drawn_chunks: st.SearchStrategy[chunks.Chunk] = st.one_of(
     st.builds(chunks.ReasoningDelta, counts, texts),
     st.builds(chunks.ToolCallDelta, counts, texts, texts, texts),
     st.builds(chunks.BlockStart, counts, st.sampled_from(get_args(chunks.BlockKind))),
-    st.builds(chunks.BlockEnd, counts, st.none() | leaf_blocks),
+    st.builds(chunks.BlockEnd, counts, st.none() | leaf_blocks, frozen_values),
     st.builds(chunks.UsageChunk, usages),
     st.builds(chunks.Finish, st.sampled_from([k for k in get_args(chunks.FinishKind) if k != "error"])),
     st.builds(chunks.Finish, st.just("error"), texts, error_kinds),

@@ -51,6 +51,11 @@ def collected(chunks: Sequence[Chunk], taken_ids: frozenset[str] = frozenset()) 
         ([BlockEnd(0)], ()),
         ([BlockStart(0, "text"), BlockStart(1, "reasoning"), TextDelta(2, "")], ()),
         ([BlockEnd(0, Reasoning("", {"signature": "x"}))], (Reasoning("", {"signature": "x"}),)),
+        ([ReasoningDelta(0, "hm"), BlockEnd(0, opaque="sig")], (Reasoning("hm", "sig"),)),
+        (
+            [ReasoningDelta(0, "hm"), BlockEnd(0, opaque="1"), BlockEnd(0, opaque="2")],
+            (Reasoning("hm", "1"),),
+        ),
         ([BlockEnd(0, Image("AA==", "image/png"))], (Image("AA==", "image/png"),)),
         ([TextDelta(0, " ")], (Text(" "),)),
     ],
