@@ -196,6 +196,17 @@ def _provider(model: ResolvedModel) -> Provider:
             from agent_loop.llm.providers.openai_compatible import OpenAICompatible
 
             return OpenAICompatible(model.provider_name, model.base_url, model.api_key, model.idle_timeout_s)
+        case "anthropic":
+            from agent_loop.llm.providers.anthropic_messages import Anthropic
+
+            return Anthropic(
+                model.provider_name,
+                model.base_url,
+                model.api_key,
+                model.idle_timeout_s,
+                max_tokens=model.max_tokens,
+                thinking=model.thinking,
+            )
         case "scripted":
             from agent_loop.llm.providers.scripted import Scripted
 

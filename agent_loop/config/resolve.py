@@ -7,19 +7,30 @@ alone; making the provider belongs to whoever runs it.
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from agent_loop.config.settings import ProviderKind, ProviderSettings, Settings
 from agent_loop.errors import ConfigError
 from agent_loop.record import record
 
-OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
-BASE_URL_VARIABLE: Final = "OPENAI_BASE_URL"
-KEY_VARIABLE: Final = "OPENAI_API_KEY"
-
-_OPENAI: Final = "openai"
 _MODEL_FLAG: Final = "--model"
+
+
+@record
+class _Place:
+    """The place a kind of provider is known for, and the variables everybody's tools read."""
+
+    base_url: str
+    base_url_variable: str
+    key_variable: str
+
+
+_PLACES: Final[Mapping[ProviderKind, _Place]] = {
+    "openai": _Place("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "anthropic": _Place("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+}
+"""Kinds with an endpoint; the others have none, and no key."""
 
 
 @record
@@ -30,6 +41,7 @@ class ResolvedModel:
         model: The provider's own name for it, slashes and all.
         base_url: Empty for kinds without an endpoint.
         api_key: None for an endpoint that needs none; never shown.
+        max_tokens, thinking: As `ProviderSettings` has them.
     """
 
     provider_name: str
@@ -40,6 +52,8 @@ class ResolvedModel:
     idle_timeout_s: float
     script: str | None
     control: str | None
+    max_tokens: int | None = None
+    thinking: Literal["adaptive"] | int | None = None
 
 
 def resolve_model(
@@ -53,9 +67,10 @@ def resolve_model(
     """
     named = model or settings.agent.model
     if not named:
+        keys = " and ".join(f"{place.key_variable} for {kind}" for kind, place in _PLACES.items())
         raise ConfigError(
             f"No model is chosen. Start the server with {_MODEL_FLAG} PROVIDER/NAME, or set agent.model in "
-            f"its settings file; a key is read from the environment, {KEY_VARIABLE} for {_OPENAI}.",
+            f"its settings file; a key is read from the environment, {keys}.",
             path=_MODEL_FLAG,
             needs_auth=True,
         )
@@ -73,9 +88,9 @@ def resolve_model(
         )
 
     base_url, api_key = "", None
-    if provider.kind == _OPENAI:
-        base_url = _base_url(provider_name, provider, environ)
-        api_key = _api_key(provider_name, provider, base_url, environ)
+    if place := _PLACES.get(provider.kind):
+        base_url = _base_url(provider_name, provider, place, environ)
+        api_key = _api_key(provider_name, provider, place, base_url, environ)
     return ResolvedModel(
         provider_name,
         provider.kind,
@@ -85,25 +100,29 @@ def resolve_model(
         provider.idle_timeout_s,
         provider.script,
         provider.control,
+        provider.max_tokens,
+        provider.thinking,
     )
 
 
-def _base_url(name: str, provider: ProviderSettings, environ: Mapping[str, str]) -> str:
+def _base_url(name: str, provider: ProviderSettings, place: _Place, environ: Mapping[str, str]) -> str:
     if provider.base_url is not None:
         return provider.base_url
     # Only the built-in provider: a provider somebody named means the place its kind is known for.
-    if name == _OPENAI:
-        return environ.get(BASE_URL_VARIABLE) or OPENAI_BASE_URL
-    return OPENAI_BASE_URL
+    if name == provider.kind:
+        return environ.get(place.base_url_variable) or place.base_url
+    return place.base_url
 
 
-def _api_key(name: str, provider: ProviderSettings, base_url: str, environ: Mapping[str, str]) -> str | None:
+def _api_key(
+    name: str, provider: ProviderSettings, place: _Place, base_url: str, environ: Mapping[str, str]
+) -> str | None:
     variable = provider.api_key_env
     if variable is None:
         # OpenAI's key goes to OpenAI, or wherever the person sent that provider; nobody else gets it.
-        if name != _OPENAI and base_url != OPENAI_BASE_URL:
+        if name != provider.kind and base_url != place.base_url:
             return None
-        variable = KEY_VARIABLE
+        variable = place.key_variable
 
     key = environ.get(variable, "").strip()
     if not key and not _is_loopback(base_url):

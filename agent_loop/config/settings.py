@@ -19,15 +19,15 @@ from pydantic_core import PydanticCustomError
 FORMAT: Final = 1
 
 PermissionMode = Literal["ask", "full-auto"]
-ProviderKind = Literal["openai", "scripted", "demo"]
+ProviderKind = Literal["openai", "anthropic", "scripted", "demo"]
 
-BUILT_IN_PROVIDERS: Final[tuple[ProviderKind, ...]] = ("openai", "scripted", "demo")
+BUILT_IN_PROVIDERS: Final[tuple[ProviderKind, ...]] = ("openai", "anthropic", "scripted", "demo")
 """Providers there are without a table in the file; each is named for its kind."""
 
 TABLE_WORDS: Final = "a table"
 TABLES_WORDS: Final = "an array of tables"
 REQUIRED_WORDS: Final = {
-    "kind": '"openai", "scripted" or "demo"',
+    "kind": '"openai", "anthropic", "scripted" or "demo"',
     "id": "1 to 64 letters, digits, dots, dashes or underscores",
 }
 """What a value without a default must be, by its key."""
@@ -58,6 +58,11 @@ _Variable = Annotated[
     _must_be("the name of an environment variable, never the key itself"),
 ]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _must_be("a number of seconds greater than 0")]
+_Tokens = Annotated[int, Field(ge=1), _must_be("a whole number of tokens of at least 1")]
+_Thinking = Annotated[
+    Literal["adaptive"] | Annotated[int, Field(ge=1024)],
+    _must_be('"adaptive", or a whole number of tokens of at least 1024'),
+]
 _Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
 _Mode = Annotated[PermissionMode, _must_be('"ask" or "full-auto"')]
 _Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
@@ -87,9 +92,11 @@ class ProviderSettings(_Table):
     """Where models live.
 
     Attributes:
-        base_url: Up to and without `/chat/completions`; None for the usual place of its kind.
+        base_url: Up to and without `/chat/completions` or `/v1/messages`; None for its usual place.
         api_key_env: Variable that holds the key; None for the usual one, if any.
         idle_timeout_s: Longest silence of a running answer.
+        max_tokens: For `anthropic`, the longest answer, thoughts included; None for the default.
+        thinking: For `anthropic`, `adaptive` or the most tokens for thoughts; None for the default.
         script: For `scripted`, the file with its answers.
         control: For `scripted`, `host:port` of whoever releases held answers.
     """
@@ -98,6 +105,8 @@ class ProviderSettings(_Table):
     base_url: _Url | None = None
     api_key_env: _Variable | None = None
     idle_timeout_s: _Seconds = 120.0
+    max_tokens: _Tokens | None = None
+    thinking: _Thinking | None = None
     script: _Text | None = None
     control: _Text | None = None
 

@@ -1,7 +1,7 @@
 """A model's endpoint on loopback: real HTTP, planned answers, every way of failing that endpoints have.
 
 Owns sockets, HTTP/1.1 and what a client did to them. What the events say, and whether a conversation is
-one that the real endpoint takes, belongs to a wire double such as `openai_wire`.
+one that the real endpoint takes, belongs to a wire double such as `openai_wire` or `anthropic_wire`.
 
 1. Each request takes the next reply of the plan; a request without one is answered 500, so that a test
    which asks too often fails.
@@ -58,10 +58,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asked."""
+    """What a client asked; `body` is the value of `raw`."""
 
     path: str
     headers: Mapping[str, str]
+    raw: bytes
     body: Any
 
 
@@ -191,7 +192,7 @@ class _Reader:
             await self.more()
 
         body, self._bytes = self._bytes[:length], self._bytes[length:]
-        return Request(first.split(" ")[1], headers, json.loads(body))
+        return Request(first.split(" ")[1], headers, body, json.loads(body))
 
 
 async def _send(stream: ByteStream, reply: Reply) -> bool:

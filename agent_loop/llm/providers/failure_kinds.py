@@ -25,15 +25,20 @@ _BY_STATUS: Final[Mapping[int, ErrorKind]] = {
 
 # In order: the first that is found in "code type message" decides, whatever the status.
 _BY_WORDS: Final[tuple[tuple[ErrorKind, re.Pattern[str]], ...]] = (
-    ("content_filtered", re.compile(r"content_filter|content_policy|content management policy")),
+    ("content_filtered", re.compile(r"content[_ ]filter|content_policy|content management policy")),
     ("quota", re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance")),
-    ("auth", re.compile(r"invalid_api_key|authentication_error|api key not valid|incorrect api key")),
+    (
+        "auth",
+        re.compile(
+            r"invalid_api_key|authentication_error|permission_error|api key not valid|incorrect api key"
+        ),
+    ),
     ("model_not_found", re.compile(r"model_not_found|model \S+ (not found|does not exist)")),
     ("rate_limit", re.compile(r"rate_limit|rate limit|too many requests")),
     (
         "context_too_long",
         re.compile(
-            r"context[_ ](length|window|size)|maximum context|(prompt|input|conversation) is too long"
+            r"context[_ ](length|window|size|limit)|maximum context|(prompt|input|conversation) is too long"
             r"|too many (input )?tokens|reduce the length of the (messages|prompt|input)"
         ),
     ),

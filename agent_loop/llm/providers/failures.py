@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
+
 from agent_loop.errors import ErrorKind, ProviderError
 from agent_loop.llm.providers.endpoint import Endpoint
 from agent_loop.llm.providers.failure_kinds import kind_of, retry_after_s
@@ -123,6 +125,20 @@ def cut(endpoint: Endpoint) -> ProviderError:
 def malformed(endpoint: Endpoint, what: str) -> ProviderError:
     """The error for an answer that makes no sense; `what` goes on after the provider's name."""
     return ProviderError("malformed", f"{endpoint.name} {what}", provider=endpoint.name)
+
+
+def no_answer(endpoint: Endpoint, stray: bytes) -> ProviderError:
+    """The error for a stream without any event; `stray` is what came instead."""
+    if not stray:
+        what = f"{endpoint.name} closed the connection without an answer"
+        return ProviderError("empty", what, provider=endpoint.name)
+
+    try:
+        error = orjson.loads(stray)["error"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return malformed(endpoint, "did not answer with a stream of events: is base_url right?")
+
+    return from_event(endpoint, error)
 
 
 def _transport(endpoint: Endpoint, kind: ErrorKind, what: str) -> ProviderError:

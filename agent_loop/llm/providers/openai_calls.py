@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from agent_loop.chunks import Chunk, ToolCallDelta
+from agent_loop.llm.providers.event_json import text_in
 
 
 class Calls:
@@ -76,15 +77,3 @@ class _Call:
         self.index = index
         self.id = ""
         self.name = ""
-
-
-def text_in(value: Any) -> str:
-    """`value`, which must be text.
-
-    Raises:
-        TypeError: It is something else.
-    """
-    if type(value) is not str:
-        raise TypeError(f"expected text, not {type(value).__name__}")
-
-    return value

@@ -10,12 +10,10 @@ Rules.
    conversation otherwise, and so every later prompt of the session.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import orjson
+from collections.abc import Sequence
 
 from agent_loop.llm.provider import ModelRequest, ToolSchema
+from agent_loop.llm.providers.bodies import NO_OUTPUT, arguments_out, body_bytes
 from agent_loop.messages import (
     Content,
     Image,
@@ -27,8 +25,6 @@ from agent_loop.messages import (
     ToolResultBlock,
     text_of,
 )
-
-NO_OUTPUT = "(no output)"
 
 
 def request_body(request: ModelRequest, *, returns_reasoning: bool) -> bytes:
@@ -44,7 +40,7 @@ def request_body(request: ModelRequest, *, returns_reasoning: bool) -> bytes:
 
     # Last, so that what grows stands at the end.
     body["messages"] = messages_out(request.system, request.messages, returns_reasoning=returns_reasoning)
-    return orjson.dumps(body, default=_plain)
+    return body_bytes(body)
 
 
 def messages_out(system: str, messages: Sequence[Message], *, returns_reasoning: bool) -> list[Json]:
@@ -126,21 +122,8 @@ def _call(call: ToolCallBlock) -> Json:
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+        "function": {"name": call.name, "arguments": arguments_out(call.arguments, must_be_object=False)},
     }
-
-
-def _arguments(raw: str) -> str:
-    """What the model wrote, if it is JSON; the result of the call has told it when it was not."""
-    if not raw.strip():
-        return "{}"
-
-    try:
-        orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return orjson.dumps({"unreadable": raw}).decode()
-
-    return raw
 
 
 def _result(result: ToolResultBlock) -> Json:
@@ -153,11 +136,3 @@ def _tool(tool: ToolSchema) -> Json:
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
     }
-
-
-def _plain(value: Any) -> Any:
-    """What orjson cannot write by itself: a schema frozen in read-only mappings."""
-    if isinstance(value, Mapping):
-        return dict(value)
-
-    raise TypeError(f"{type(value).__name__} is not JSON")

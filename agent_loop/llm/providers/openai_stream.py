@@ -10,11 +10,8 @@ Rules.
 3. A server that has said why it finished has said everything, however untidily it hangs up.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
-
-import orjson
 
 from agent_loop.chunks import (
     Chunk,
@@ -27,8 +24,9 @@ from agent_loop.chunks import (
 )
 from agent_loop.errors import ErrorKind, ProviderError
 from agent_loop.llm.providers.endpoint import Endpoint
-from agent_loop.llm.providers.failures import cut, from_event, malformed
-from agent_loop.llm.providers.openai_calls import Calls, text_in
+from agent_loop.llm.providers.event_json import event_value, text_in
+from agent_loop.llm.providers.failures import cut, from_event, malformed, no_answer
+from agent_loop.llm.providers.openai_calls import Calls
 
 DONE: Final = b"[DONE]"
 
@@ -87,7 +85,7 @@ class OpenAIAnswer:
             return ()
 
         try:
-            return self._chunks(_parse(event))
+            return self._chunks(event_value(event))
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise malformed(self._endpoint, "sent an event that cannot be read") from error
 
@@ -100,7 +98,7 @@ class OpenAIAnswer:
             ProviderError: The answer is not whole, or there is none.
         """
         if not self._seen:
-            raise self._no_answer(stray)
+            raise no_answer(self._endpoint, stray)
 
         if not self._reason:
             raise cut(self._endpoint)
@@ -187,17 +185,6 @@ class OpenAIAnswer:
         # Servers say "stop" beside tool calls, "tool_calls" without any, and words of their own.
         return "tool-calls" if self._calls else "stop"
 
-    def _no_answer(self, stray: bytes) -> ProviderError:
-        if not stray:
-            return self._failed("empty", "closed the connection without an answer")
-
-        try:
-            error = orjson.loads(stray)["error"]
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            return malformed(self._endpoint, "did not answer with a stream of events: is base_url right?")
-
-        return from_event(self._endpoint, error)
-
     def _failed(self, kind: ErrorKind, what: str) -> ProviderError:
         return ProviderError(kind, f"{self._endpoint.name} {what}", provider=self._endpoint.name)
 
@@ -215,19 +202,3 @@ def usage_in(usage: dict[str, Any]) -> Usage:
         cache_read_tokens=cached,
         reasoning_tokens=reasoning,
     )
-
-
-def _parse(event: bytes) -> Any:
-    try:
-        return orjson.loads(event)
-    except orjson.JSONDecodeError:
-        # Gateways that cut text between UTF-16 units send half characters, which orjson refuses.
-        return json.loads(event, object_hook=_whole_characters)
-
-
-def _whole_characters(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: _whole(item) if isinstance(item, str) else item for key, item in value.items()}
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -89,5 +89,5 @@ class EventStream:
         return event
 
     def _stray(self, line: bytes) -> None:
-        if not self._seen and not line.startswith(b":") and len(self.stray) < STRAY_LIMIT_BYTES:
+        if not self._seen and not line.startswith((b":", b"event:")) and len(self.stray) < STRAY_LIMIT_BYTES:
             self.stray += line[:STRAY_LIMIT_BYTES] + b"\n"

@@ -11,6 +11,7 @@ from agent_loop.config.settings import AgentEntry, AgentSettings, ProviderSettin
 
 BUILT_IN = {
     "openai": ProviderSettings(kind="openai"),
+    "anthropic": ProviderSettings(kind="anthropic"),
     "scripted": ProviderSettings(kind="scripted"),
     "demo": ProviderSettings(kind="demo"),
 }
@@ -218,17 +219,27 @@ thing = "goes"
         ("[providers]\nopenai = 3", "providers.openai must be a table", 2),
         (
             "[providers.mine]\nbase_url = 'http://x'",
-            'providers.mine.kind must be "openai", "scripted" or "demo", and is missing',
+            'providers.mine.kind must be "openai", "anthropic", "scripted" or "demo", and is missing',
             1,
         ),
         (
             "[providers.mine]\nkind = 'other'",
-            'providers.mine.kind must be "openai", "scripted" or "demo"',
+            'providers.mine.kind must be "openai", "anthropic", "scripted" or "demo"',
             2,
         ),
         (
             "[providers.openai]\nbase_url = 'localhost:80'",
             "providers.openai.base_url must be an address that begins with http:// or https://",
+            2,
+        ),
+        (
+            "[providers.anthropic]\nmax_tokens = 0",
+            "providers.anthropic.max_tokens must be a whole number of tokens of at least 1",
+            2,
+        ),
+        (
+            "[providers.anthropic]\nthinking = 1023",
+            'providers.anthropic.thinking must be "adaptive", or a whole number of tokens of at least 1024',
             2,
         ),
         (

@@ -10,7 +10,7 @@ from agent_loop.errors import ConfigError
 
 
 def settings_with(model: str | None = None, **providers: Any) -> Settings:
-    built_in = {name: {"kind": name} for name in ("openai", "scripted", "demo")}
+    built_in = {name: {"kind": name} for name in ("openai", "anthropic", "scripted", "demo")}
     return Settings.model_validate({"agent": {"model": model}, "providers": {**built_in, **providers}})
 
 
@@ -125,6 +125,33 @@ def test_openais_key_goes_to_no_other_provider() -> None:
     assert resolve_model(at_openai, environ).base_url == "https://api.openai.com/v1"
 
 
+def test_anthropic_is_found_by_its_own_variables() -> None:
+    """Issue "Real models": ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL and --model are enough."""
+    settings = settings_with("anthropic/m")
+    environ = {"OPENAI_API_KEY": "other", "OPENAI_BASE_URL": "https://other.example/v1"}
+
+    with pytest.raises(
+        ConfigError, match="The provider anthropic needs a key: set ANTHROPIC_API_KEY"
+    ) as raised:
+        resolve_model(settings, environ)
+    usual = resolve_model(settings, {**environ, "ANTHROPIC_API_KEY": "k"})
+    moved = resolve_model(settings, {**environ, "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080"})
+
+    assert raised.value.needs_auth
+    assert (usual.kind, usual.base_url, usual.api_key) == ("anthropic", "https://api.anthropic.com", "k")
+    assert (usual.max_tokens, usual.thinking) == (None, None)
+    assert (moved.base_url, moved.api_key) == ("http://127.0.0.1:8080", None)
+
+
+def test_anthropic_is_told_how_long_to_answer_and_to_think() -> None:
+    """Anthropic, Messages: `max_tokens` must be said, and thinking is part of it."""
+    table = {"kind": "anthropic", "max_tokens": 64_000, "thinking": 16_000}
+
+    resolved = resolve_model(settings_with("deep/m", deep=table), {"ANTHROPIC_API_KEY": "k"})
+
+    assert (resolved.max_tokens, resolved.thinking, resolved.api_key) == (64_000, 16_000, "k")
+
+
 @pytest.mark.parametrize("model", [None, ""])
 def test_without_a_model_the_person_is_told_how_to_choose_one(model: str | None) -> None:
     """Contract 5: session/new answers -32000 naming `--model` and the variable."""
@@ -133,7 +160,7 @@ def test_without_a_model_the_person_is_told_how_to_choose_one(model: str | None)
 
     assert raised.value.needs_auth
     assert "--model PROVIDER/NAME" in str(raised.value)
-    assert "OPENAI_API_KEY" in str(raised.value)
+    assert "OPENAI_API_KEY for openai and ANTHROPIC_API_KEY for anthropic" in str(raised.value)
 
 
 @pytest.mark.parametrize("model", ["gpt", "/gpt", "openai/", "/"])
@@ -152,6 +179,7 @@ def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
         resolve_model(settings_with("opnai/gpt", mine={"kind": "demo"}), {"OPENAI_API_KEY": "k"})
 
     assert str(raised.value) == (
-        "There is no provider 'opnai' for the model 'opnai/gpt'; there are demo, mine, openai, scripted."
+        "There is no provider 'opnai' for the model 'opnai/gpt'; "
+        "there are anthropic, demo, mine, openai, scripted."
     )
     assert not raised.value.needs_auth

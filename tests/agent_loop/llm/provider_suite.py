@@ -4,19 +4,34 @@ Owns the promises of the provider seam over a real HTTP connection. What only on
 to that provider's own tests.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import pairwise
 from typing import Any, Protocol
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta, Usage, UsageChunk
-from agent_loop.errors import Disposed, ErrorKind, ProviderError
+from agent_loop.chunks import (
+    Chunk,
+    Finish,
+    FinishKind,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+    UsageChunk,
+)
+from agent_loop.errors import ERROR_KINDS, Disposed, ErrorKind, ProviderError
 from agent_loop.llm.collect import Collector
 from agent_loop.llm.provider import ModelRequest, Provider, ToolSchema
-from agent_loop.messages import Content, Message, Reasoning, Text, ToolCallBlock, ToolResultBlock
+from agent_loop.llm.providers.sdk_provider import SdkProvider
+from agent_loop.messages import Content, Image, Message, Reasoning, Text, ToolCallBlock, ToolResultBlock
+from agent_loop.record import replace
 from tests.doubles.provider_server import ProviderServer, Reply, closed_port, provider_server
 
 KEY = "sk-test-0123456789abcdef"
@@ -46,9 +61,14 @@ WHOLE_CONTENT: tuple[Content, ...] = (
 
 REFUSALS: list[tuple[int, Mapping[str, str], str, ErrorKind, float | None]] = [
     (401, {}, "auth", "auth", None),
+    (403, {}, "forbidden", "auth", None),
+    (402, {}, "quota", "quota", None),
+    (408, {}, "timeout", "timeout", None),
     (429, {}, "rate_limit", "rate_limit", None),
     (429, {"retry-after": "7"}, "rate_limit", "rate_limit", 7.0),
     (400, {}, "context_too_long", "context_too_long", None),
+    (413, {}, "too_large", "context_too_long", None),
+    (400, {}, "content_filtered", "content_filtered", None),
     (400, {}, "invalid_request", "invalid_request", None),
     (404, {}, "model_not_found", "model_not_found", None),
     (500, {}, "server", "server", None),
@@ -56,6 +76,17 @@ REFUSALS: list[tuple[int, Mapping[str, str], str, ErrorKind, float | None]] = [
     (503, {}, "overloaded", "overloaded", None),
     (529, {}, "overloaded", "overloaded", None),
 ]
+
+
+# Failures that are no refusal: each has a test of its own in the suite.
+SEEN_ON_THE_WAY: set[ErrorKind] = {"transport", "malformed", "empty"}
+
+FINISHES: Sequence[tuple[FinishKind, Sequence[Chunk]]] = (
+    ("stop", [TextDelta(0, "a")]),
+    ("tool-calls", [ToolCallDelta(0, "c1", "read", "{}")]),
+    ("max-tokens", [TextDelta(0, "a")]),
+    ("refusal", [TextDelta(0, "I will not.")]),
+)
 
 
 class Wire(Protocol):
@@ -69,8 +100,14 @@ class Wire(Protocol):
     def error_body(self, kind: str, message: str) -> bytes:
         """The body of an answer with an error status, of that kind."""
 
+    def error_event(self, kind: str, message: str) -> bytes:
+        """A failure of that kind as an event, in a stream that began well."""
+
     def problem(self, body: Any) -> str | None:
         """What the real endpoint would refuse about a request."""
+
+    def without_marks(self, body: bytes) -> bytes:
+        """A request's bytes less what only tells a cache how far to go."""
 
 
 def ask(text: str = "hello", *, session_id: str = "s1") -> ModelRequest:
@@ -110,8 +147,10 @@ class ProviderSuite:
     """Inherit it, name the wire, make the provider."""
 
     wire: Wire
+    construction: str
+    """A program's expression that makes the provider, and the module it comes from: `MODULE:NAME(…)`."""
 
-    def make(self, base_url: str, idle_timeout_s: float = WAIT_S) -> Provider:
+    def make(self, base_url: str, idle_timeout_s: float = WAIT_S) -> SdkProvider:
         """The provider under test, with KEY."""
         raise NotImplementedError
 
@@ -137,6 +176,48 @@ class ProviderSuite:
         assert answer.content() == WHOLE_CONTENT
         assert answer.usage == Usage(90, 7, 10, 0, 3)
         assert answer.finish == Finish("tool-calls")
+
+    @pytest.mark.parametrize(("kind", "said"), FINISHES)
+    async def test_an_answer_ends_for_a_reason(
+        self, server: ProviderServer, provider: Provider, kind: FinishKind, said: Sequence[Chunk]
+    ) -> None:
+        """Provider seam: one `Finish`, and counts only from endpoints that count."""
+        server.plan(Reply(self.wire.events_of([*said, Finish(kind)])))
+
+        answer = await answer_of(provider, ask())
+
+        assert (answer.finish, len(answer.content())) == (Finish(kind), 1)
+        assert answer.usage in (None, Usage())
+
+    async def test_arguments_may_be_cut_anywhere(self, server: ProviderServer, provider: Provider) -> None:
+        """Issue "Real models": providers split arguments inside escapes and keys."""
+        arguments = '{"path": "a\\n\\u00e9 \\ud83d\\ude42🙂", "deep": [{}, null]}'
+        pieces = [ToolCallDelta(0, "", "", char) for char in arguments]
+        server.plan(
+            Reply(
+                self.wire.events_of([ToolCallDelta(0, "c1", "read", ""), *pieces, Finish("tool-calls")]),
+                split=(5, 1, 17),
+            )
+        )
+
+        answer = await answer_of(provider, ask())
+
+        assert answer.content() == (ToolCallBlock("c1", "read", arguments),)
+
+    async def test_an_id_that_is_used_again_stays_unique_in_the_session(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Contract 1: a repeat gets a suffix, and the endpoint takes the history that results."""
+        twice = [ToolCallDelta(0, "c1", "read", "{}"), ToolCallDelta(1, "c1", "read", "[]")]
+        server.plan(Reply(self.wire.events_of([*twice, Finish("tool-calls")])), *self._hello())
+
+        first = await answer_of(provider, ask())
+        results = (ToolResultBlock("c1", (Text("A"),)), ToolResultBlock("c1-2", (Text("B"),)))
+        history = (*ask().messages, Message("assistant", first.content()), Message("user", results))
+        second = await answer_of(provider, replace(ask(), messages=history))
+
+        assert [block.id for block in first.content() if isinstance(block, ToolCallBlock)] == ["c1", "c1-2"]
+        assert second.content() == (Text("hello"),)
 
     @pytest.mark.parametrize("split", [(1,), (2,), (3,), (4,), (5,), (6,), (7,), (1, 13, 2, 89, 5)], ids=str)
     @pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "until-closed"])
@@ -181,10 +262,75 @@ class ProviderSuite:
         if not reset:
             assert answer.shown
 
+    @pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "until-closed"])
+    @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+    async def test_an_answer_cut_at_any_place_is_a_failure_and_the_next_one_works(
+        self, server: ProviderServer, provider: Provider, share: float, chunked: bool
+    ) -> None:
+        """Issue "Real models": cut at 0, 50 and 99 %; never an empty success."""
+        events = self.wire.events_of(WHOLE)
+        before_the_end = int((len(events) - 2) * share)
+        server.plan(Reply(events, cut_after=before_the_end, chunked=chunked), Reply(events))
+
+        error, _ = await failure_of(provider, ask())
+
+        nothing_came = share == 0.0 and not chunked
+        assert error.kind == ("empty" if nothing_came else "transport")
+        assert (await answer_of(provider, ask())).content() == WHOLE_CONTENT
+
+    async def test_a_burst_of_failures_leaves_nothing_behind(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models": no retry inside the SDK, and each failure is told as it comes."""
+        statuses = (500, 503, 529, 429, 500)
+        bad = [Reply(status=status, body=self.wire.error_body("server", "sorry")) for status in statuses]
+        server.plan(*bad, Reply(self.wire.events_of(WHOLE)))
+
+        seen = [(await failure_of(provider, ask()))[0].status for _ in statuses]
+
+        assert (seen, len(server.requests)) == ([*statuses], 5)
+        assert (await answer_of(provider, ask())).content() == WHOLE_CONTENT
+
+    async def test_a_failure_in_the_middle_keeps_what_came_before(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Anthropic, errors: an overload may come after the status was 200; gateways do the same."""
+        events = self.wire.events_of([TextDelta(0, "Hel"), Finish("stop")])[:-2]
+        server.plan(Reply([*events, self.wire.error_event("overloaded", "busy")]))
+
+        error, answer = await failure_of(provider, ask())
+
+        assert (error.kind, error.provider, answer.shown) == ("overloaded", "under-test", True)
+        assert str(error) == "under-test is overloaded in the middle of the answer: busy"
+
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [
+            (b'{"error": {"message": "no", "type": "overloaded_error"}}', "overloaded"),
+            (b'{"content": "not streamed"}', "malformed"),
+            (b"<html>\n<p>Welcome!</p>\n</html>", "malformed"),
+            (b"", "empty"),
+            (b"[]", "malformed"),
+        ],
+    )
+    async def test_an_answer_that_is_no_stream_is_explained(
+        self, server: ProviderServer, provider: Provider, body: bytes, kind: ErrorKind
+    ) -> None:
+        """Users point base_url at web pages and at gateways that wrap errors in status 200."""
+        server.plan(Reply(body=body))
+
+        error, _ = await failure_of(provider, ask())
+
+        assert (error.kind, error.provider) == (kind, "under-test")
+
+    def test_every_kind_of_failure_is_tried(self) -> None:
+        """Contract 5: the list is closed, and `unknown` is what no provider says of itself."""
+        assert {kind for *_, kind, _ in REFUSALS} | SEEN_ON_THE_WAY == ERROR_KINDS - {"unknown"}
+
     async def test_silence_ends_in_a_timeout(self, server: ProviderServer) -> None:
         """Contract 8: an idle limit between reads."""
         provider = self.make(server.base_url, idle_timeout_s=0.1)
-        server.plan(Reply(self.wire.events_of(WHOLE), silent_after=3))
+        server.plan(Reply(self.wire.events_of(WHOLE), silent_after=4))
 
         error, answer = await failure_of(provider, ask())
 
@@ -313,6 +459,39 @@ class ProviderSuite:
 
         assert answer.content() == (Text("done"),)
 
+    async def test_a_request_begins_with_the_bytes_of_the_one_before(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models": requests are a stable prefix, so that the provider's cache hits."""
+        server.plan(Reply(self.wire.events_of(WHOLE)), *self._hello(2))
+        first = await answer_of(provider, ask())
+        results = [ToolResultBlock(call, (Text("A"),)) for call in ("c1", "c2")]
+        history = (
+            *ask().messages,
+            Message("assistant", first.content()),
+            *[Message("user", (result,)) for result in results],
+        )
+        await answer_of(provider, replace(ask(), messages=history))
+        history = (*history, Message("assistant", (Text("hello"),)), Message("user", (Text("and now?"),)))
+        await answer_of(provider, replace(ask(), messages=history))
+
+        bodies = [self.wire.without_marks(request.raw) for request in server.requests]
+
+        for shorter, longer in pairwise(bodies):
+            assert longer.startswith(shorter.removesuffix(b"]}"))
+
+    async def test_a_picture_is_shown_to_the_model(self, server: ProviderServer, provider: Provider) -> None:
+        """Issue "Real models": images in, from a person and from a tool."""
+        server.plan(*self._hello())
+        picture = Image("iVBORw0KGgo=", "image/png")
+        calls = Message("assistant", (ToolCallBlock("c1", "read", "{}"),))
+        result = Message("user", (ToolResultBlock("c1", (picture,)),))
+        history = (Message("user", (Text("see"), picture)), calls, result)
+
+        await answer_of(provider, replace(ask(), messages=history))
+
+        assert server.requests[0].raw.count(picture.data.encode()) == 2
+
     async def test_a_request_goes_to_the_right_place_with_the_key(
         self, server: ProviderServer, provider: Provider
     ) -> None:
@@ -349,6 +528,54 @@ class ProviderSuite:
         assert ticks > 1
         await provider.aclose()
 
+    def test_a_first_load_leaves_the_loop_free(self) -> None:
+        """Spike, trap 17: the import once stopped everything, cancels too, for most of a second."""
+        # Measuring coverage there would slow the import itself.
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+        program = [sys.executable, "-c", LAG_PROGRAM, *self.construction.split(":", 1)]
+
+        done = subprocess.run(program, env=plain, capture_output=True, text=True, check=True, timeout=60)
+
+        longest_gap_s, load_s = map(float, done.stdout.split())
+        assert longest_gap_s < load_s / 2
+
+    async def test_a_load_can_be_cancelled_and_done_again(self) -> None:
+        """Spike, trap 17: a cancel during the import is answered at once."""
+        provider = self.make("http://127.0.0.1:9/v1")
+        provider._building.acquire()
+
+        with anyio.move_on_after(0.01) as scope:
+            await provider.load()
+
+        assert scope.cancelled_caught
+        provider._building.release()
+        await provider.load()
+        await provider.aclose()
+
+    async def test_a_bug_of_ours_is_not_dressed_up_as_the_providers(
+        self, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Provider seam, rule 2: anything else is a bug, and rises."""
+        server.plan(*self._hello())
+        provider = self.make(server.base_url)
+        await provider.load()
+        assert provider._sdk is not None
+
+        with monkeypatch.context() as patch:
+            patch.setattr(provider._sdk.client, "post", _raise_bug)
+            with pytest.raises(LookupError, match="bug"):
+                await answer_of(provider, ask())
+
+        with monkeypatch.context() as patch:
+            patch.setattr("httpx2.Response.aiter_bytes", _bytes_with_bug)
+            with pytest.raises(LookupError, match="bug"):
+                await answer_of(provider, ask())
+
+        await provider.aclose()
+
+    def _hello(self, times: int = 1) -> list[Reply]:
+        return [Reply(self.wire.events_of([TextDelta(0, "hello"), Finish("stop")]))] * times
+
     async def test_a_closed_provider_says_so(self, server: ProviderServer) -> None:
         """Provider seam: `aclose` is idempotent, with and without a client."""
         provider = self.make(server.base_url)
@@ -359,3 +586,42 @@ class ProviderSuite:
 
         with pytest.raises(Disposed, match="under-test is closed"):
             await answer_of(provider, ask())
+
+
+LAG_PROGRAM = """
+import sys
+import time
+from importlib import import_module
+import anyio
+
+module, expression = sys.argv[1:]
+provider = eval(expression, vars(import_module(module)))
+
+async def main():
+    began, gaps = time.perf_counter(), []
+
+    async def tick():
+        last = began
+        while True:
+            await anyio.sleep(0.001)
+            last, before = time.perf_counter(), last
+            gaps.append(last - before)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(tick)
+        await provider.load()
+        group.cancel_scope.cancel()
+
+    print(max(gaps), time.perf_counter() - began)
+
+anyio.run(main)
+"""
+
+
+async def _raise_bug(*_: object, **__: object) -> None:
+    raise LookupError("bug")
+
+
+async def _bytes_with_bug(_: object):  # type: ignore[no-untyped-def]
+    raise LookupError("bug")
+    yield b""

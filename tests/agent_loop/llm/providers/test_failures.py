@@ -3,6 +3,7 @@
 import ssl
 from typing import Any
 
+import anthropic
 import httpx2
 import openai
 import pytest
@@ -60,6 +61,13 @@ def body(message: str, code: str | None = None, type: str | None = None) -> dict
          "openai does not know the model (404): No such model here"),
         (404, "<html>nginx</html>", "invalid_request",
          "openai knows nothing under https://host:8443/v1: is base_url right? (404)"),
+        (400, {"type": "error", "error": {"type": "invalid_request_error", "message":
+         "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000"}}, "context_too_long",
+         "openai says that the conversation is longer than the model can read (400): "
+         "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000"),
+        (400, {"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}},
+         "quota",
+         "openai says that the account has nothing left to spend (400): Your credit balance is too low"),
         (400, body("Unknown field", None, "invalid_request_error"), "invalid_request",
          "openai did not accept the request (400): Unknown field"),
         (422, {"detail": [{"loc": ["body"]}]}, "invalid_request", "openai did not accept the request (422)"),
@@ -169,6 +177,26 @@ def test_what_a_library_raised_becomes_a_kind_and_a_sentence(
 
     assert failure is not None
     assert (failure.kind, str(failure)) == (kind, sentence)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sentence"),
+    [
+        (caused(anthropic.APITimeoutError(REQUEST), httpx2.ReadTimeout("x")), "timeout",
+         "openai: nothing came for 120 s"),
+        (anthropic.APIConnectionError(request=REQUEST), "transport",
+         "openai: the connection to host:8443 failed"),
+        (anthropic.APIStatusError("x", response=httpx2.Response(529, request=REQUEST), body=None),
+         "overloaded", "openai is overloaded (529)"),
+    ],
+)  # fmt: skip
+def test_what_anthropics_sdk_raised_reads_the_same(error: Exception, kind: ErrorKind, sentence: str) -> None:
+    """Our promise: one taxonomy, whichever library failed; an SDK that is not in use is not looked at."""
+    failure = from_library(ENDPOINT, error, anthropic)
+
+    assert failure is not None
+    assert (failure.kind, str(failure)) == (kind, sentence)
+    assert from_library(ENDPOINT, error, openai) is None
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), openai.OpenAIError("x"), httpx2.StreamClosed()])

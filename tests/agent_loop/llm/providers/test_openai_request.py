@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_loop.llm.provider import ModelRequest, ToolSchema
-from agent_loop.llm.providers.openai_request import NO_OUTPUT, messages_out, request_body
+from agent_loop.llm.providers.bodies import NO_OUTPUT
+from agent_loop.llm.providers.openai_request import messages_out, request_body
 from agent_loop.messages import (
     Content,
     Image,

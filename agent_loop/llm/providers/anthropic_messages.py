@@ -1,0 +1,85 @@
+"""Models behind an endpoint that speaks Anthropic's Messages API.
+
+Owns what the endpoint is told besides the request, and that the SDK may not be there: it is an optional
+extra. The connection belongs to `sdk_provider`, the request to `anthropic_request`, the answer to
+`anthropic_stream`.
+"""
+
+from importlib.util import find_spec
+from typing import Any, ClassVar, Final
+
+from agent_loop.errors import ConfigError
+from agent_loop.llm.provider import ModelRequest
+from agent_loop.llm.providers.anthropic_request import Thinking, request_body
+from agent_loop.llm.providers.anthropic_stream import AnthropicAnswer
+from agent_loop.llm.providers.endpoint import endpoint_at
+from agent_loop.llm.providers.failures import CONNECT_TIMEOUT_S
+from agent_loop.llm.providers.sdk_provider import Answer, Sdk, SdkProvider
+
+MAX_TOKENS: Final = 32_000
+"""The longest answer unless somebody says otherwise: what the smallest of the current models can write."""
+
+
+class Anthropic(SdkProvider):
+    """A provider; one object is one endpoint with one key."""
+
+    path: ClassVar[str] = "/v1/messages"
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str,
+        api_key: str | None,
+        idle_timeout_s: float = 120.0,
+        *,
+        max_tokens: int | None = None,
+        thinking: Thinking | None = None,
+    ) -> None:
+        """Describe the endpoint; nothing is imported or opened yet.
+
+        Args:
+            base_url: Up to `/v1/messages`, with or without the `/v1` other formats end in.
+            api_key: None or empty for an endpoint that needs none.
+            idle_timeout_s: Longest silence, before the first byte or between two.
+            max_tokens: Longest answer, thoughts included; None for MAX_TOKENS beside what may be thought.
+            thinking: None leaves it to the model's own default.
+        Raises:
+            ConfigError: The SDK is not installed, the address or the key cannot be one, or thinking would
+                leave nothing of the answer.
+        """
+        if find_spec("anthropic") is None:
+            raise ConfigError(
+                f"The provider {name} needs a package that is not installed: "
+                "pip install 'acp-agent-server[anthropic]'"
+            )
+
+        super().__init__(endpoint_at(name, base_url, api_key, idle_timeout_s))
+        budget = thinking if isinstance(thinking, int) else 0
+        self._max_tokens = budget + MAX_TOKENS if max_tokens is None else max_tokens
+        self._thinking = thinking
+
+        if budget >= self._max_tokens:
+            raise ConfigError(f"{name}: thinking must be less than max_tokens, which is {self._max_tokens}")
+
+    def _body(self, request: ModelRequest) -> bytes:
+        return request_body(request, max_tokens=self._max_tokens, thinking=self._thinking)
+
+    def _answer(self) -> Answer:
+        return AnthropicAnswer(self._endpoint)
+
+    def _connect(self) -> Sdk:
+        import anthropic
+        import httpx2
+
+        key = self._endpoint.api_key
+        client = anthropic.AsyncAnthropic(
+            base_url=self._endpoint.base_url.removesuffix("/v1"),
+            # With none the SDK would look for one in the environment and on the disk.
+            api_key=key or "none",
+            max_retries=0,
+            timeout=httpx2.Timeout(self._endpoint.idle_timeout_s, connect=CONNECT_TIMEOUT_S),
+            open_telemetry=False,
+        )
+        # What the environment holds for Anthropic is no business of another endpoint's, so all is said here.
+        headers: dict[str, Any] = {"Authorization": anthropic.omit, "X-Api-Key": anthropic.omit}
+        return Sdk(anthropic, client, headers if key is None else {**headers, **client.auth_headers})

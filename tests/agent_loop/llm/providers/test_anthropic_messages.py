@@ -1,0 +1,181 @@
+"""The Anthropic provider over a real connection: the provider suite, and what is its own."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import pytest
+
+from agent_loop.chunks import BlockEnd, Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from agent_loop.errors import ConfigError
+from agent_loop.llm.providers.anthropic_messages import MAX_TOKENS, Anthropic
+from agent_loop.llm.providers.anthropic_request import Thinking
+from agent_loop.messages import Message, Reasoning, Text, ToolCallBlock, ToolResultBlock
+from agent_loop.record import replace
+from tests.agent_loop.llm.provider_suite import KEY, WAIT_S, WHOLE, ProviderSuite, answer_of, ask, failure_of
+from tests.doubles import anthropic_wire
+from tests.doubles.provider_server import Reply, provider_server
+
+ERRORS = {
+    "auth": "authentication_error",
+    "forbidden": "permission_error",
+    "quota": "billing_error",
+    "timeout": "timeout_error",
+    "rate_limit": "rate_limit_error",
+    "context_too_long": "invalid_request_error",
+    "too_large": "request_too_large",
+    "content_filtered": "invalid_request_error",
+    "invalid_request": "invalid_request_error",
+    "model_not_found": "not_found_error",
+    "server": "api_error",
+    "overloaded": "overloaded_error",
+}
+
+# The API has one type for many failures, so that the words must tell.
+WORDS = {
+    "context_too_long": "prompt is too long: 205000 tokens > 200000 maximum, ",
+    "content_filtered": "Output blocked by content filtering policy, ",
+    "model_not_found": "model: m-1, ",
+}
+
+MARK = b',"cache_control":{"type":"ephemeral"}'
+HELLO: Sequence[Chunk] = (TextDelta(0, "hello"), Finish("stop"))
+THINKING = Reasoning("Which file?", {"signature": "c2lnbmVk"})
+REDACTED = Reasoning("", {"redacted_thinking": "c2VjcmV0"})
+CALL = ToolCallBlock("c1", "read", '{"path": "a"}')
+THOUGHT: Sequence[Chunk] = (
+    ReasoningDelta(0, "Which "),
+    ReasoningDelta(0, "file?"),
+    BlockEnd(0, opaque=THINKING.opaque),
+    BlockEnd(1, REDACTED),
+    ToolCallDelta(2, "c1", "read", '{"path": "a"}'),
+    Finish("tool-calls"),
+)
+
+
+class AnthropicWire:
+    path = "/messages"
+    events_of = staticmethod(anthropic_wire.events_of)
+    problem = staticmethod(anthropic_wire.problem)
+
+    def error_body(self, kind: str, message: str) -> bytes:
+        return anthropic_wire.error_body(ERRORS[kind], WORDS.get(kind, "") + message)
+
+    def error_event(self, kind: str, message: str) -> bytes:
+        return b"event: error\ndata: " + self.error_body(kind, message)
+
+    def without_marks(self, body: bytes) -> bytes:
+        return body.replace(MARK, b"")
+
+
+class TestAnthropic(ProviderSuite):
+    wire = AnthropicWire()
+    construction = f"{Anthropic.__module__}:Anthropic('x', 'http://127.0.0.1:9', None)"
+
+    def make(self, base_url: str, idle_timeout_s: float = WAIT_S) -> Anthropic:
+        return make(base_url, idle_timeout_s=idle_timeout_s)
+
+
+def make(
+    base_url: str,
+    api_key: str | None = KEY,
+    idle_timeout_s: float = WAIT_S,
+    max_tokens: int | None = None,
+    thinking: Thinking | None = None,
+) -> Anthropic:
+    return Anthropic(
+        "under-test", base_url, api_key, idle_timeout_s, max_tokens=max_tokens, thinking=thinking
+    )
+
+
+async def test_thoughts_go_back_as_they_came() -> None:
+    """Anthropic, extended thinking: the blocks before a call return with the result, unmodified, in order."""
+    async with (
+        provider_server(anthropic_wire.problem) as server,
+        aclosing(make(server.base_url, thinking=2048)) as provider,
+    ):
+        server.plan(Reply(anthropic_wire.events_of(THOUGHT)), Reply(anthropic_wire.events_of(HELLO)))
+        first = await answer_of(provider, ask())
+        result = Message("user", (ToolResultBlock("c1", (Text("A"),)),))
+        answered = (*ask().messages, Message("assistant", first.content()), result)
+
+        await answer_of(provider, replace(ask(), messages=answered))
+
+        assert first.content() == (THINKING, REDACTED, CALL)
+        assert server.requests[1].body["messages"][1]["content"] == [
+            {"type": "thinking", "thinking": "Which file?", "signature": "c2lnbmVk"},
+            {"type": "redacted_thinking", "data": "c2VjcmV0"},
+            {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}},
+        ]
+
+
+async def test_an_answer_without_message_stop_is_cut() -> None:
+    """Anthropic, streaming: `message_stop` is the last event of every whole answer."""
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        server.plan(Reply(anthropic_wire.events_of(WHOLE, stop=False)))
+
+        error, answer = await failure_of(provider, ask())
+
+        assert (error.kind, answer.finish) == ("transport", None)
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
+async def test_an_address_may_end_like_those_of_other_formats(suffix: str) -> None:
+    """Our promise: people write base URLs with `/v1` because every other format has it."""
+    async with provider_server() as server:
+        async with aclosing(make(server.base_url.removesuffix("/v1") + suffix)) as provider:
+            server.plan(Reply(anthropic_wire.events_of(HELLO)))
+
+            await answer_of(provider, ask())
+
+        assert server.requests[0].path == "/v1/messages"
+
+
+async def test_an_endpoint_without_a_key_gets_none_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Our promise: what the environment holds for Anthropic is never sent to somebody else."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret-token")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/secret")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "Authorization: Bearer secret\nX-Api-Key: secret")
+
+    async with provider_server() as server, aclosing(make(server.base_url, api_key=None)) as provider:
+        server.plan(Reply(anthropic_wire.events_of(HELLO)))
+
+        await answer_of(provider, ask())
+
+        (request,) = server.requests
+        assert not [value for value in request.headers.values() if "secret" in value]
+        assert not {"authorization", "x-api-key"} & set(request.headers)
+        assert request.headers["anthropic-version"]
+
+
+async def test_how_long_to_answer_and_to_think_is_said() -> None:
+    """Anthropic, Messages: `max_tokens` is required, and what is thought counts in it."""
+    async with provider_server(anthropic_wire.problem) as server:
+        for max_tokens, thinking in ((None, None), (None, 4096), (5000, 4096)):
+            async with aclosing(make(server.base_url, max_tokens=max_tokens, thinking=thinking)) as provider:
+                server.plan(Reply(anthropic_wire.events_of(HELLO)))
+                await answer_of(provider, ask())
+
+        said = [(request.body["max_tokens"], request.body.get("thinking")) for request in server.requests]
+
+    budget = {"type": "enabled", "budget_tokens": 4096}
+    assert said == [(MAX_TOKENS, None), (MAX_TOKENS + 4096, budget), (5000, budget)]
+
+
+def test_thinking_that_leaves_no_answer_is_refused_at_once() -> None:
+    """Anthropic, extended thinking: the budget must be less than max_tokens."""
+    with pytest.raises(ConfigError, match="deep: thinking must be less than max_tokens, which is 4096"):
+        Anthropic("deep", "https://host", None, max_tokens=4096, thinking=4096)
+
+
+def test_without_the_sdk_the_person_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our promise: an extra that is not installed is no traceback."""
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+
+    with pytest.raises(
+        ConfigError, match=r"claude needs a package .*: pip install 'acp-agent-server\[anthropic\]'"
+    ):
+        Anthropic("claude", "https://host", None)
