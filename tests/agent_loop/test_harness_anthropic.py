@@ -4,7 +4,7 @@ from pathlib import Path
 
 import anyio
 
-from agent_loop.chunks import BlockEnd, Finish, ReasoningDelta, TextDelta, ToolCallDelta
+from agent_loop.chunks import BlockEnd, Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_loop.config.load import load_settings
 from agent_loop.harness import open_harness
 from agent_loop.messages import Text
@@ -17,7 +17,7 @@ WAIT_S = 20.0
 async def test_two_variables_and_a_model_are_enough_and_signatures_survive_a_restart(tmp_path: Path) -> None:
     """Issue "Real models": a multi-turn conversation with tools; Anthropic: thoughts return unmodified."""
     (tmp_path / "a.md").write_text("the answer")
-    thought = [ReasoningDelta(0, "Look."), BlockEnd(0, opaque={"signature": "c2ln"})]
+    thought: list[Chunk] = [ReasoningDelta(0, "Look."), BlockEnd(0, opaque={"signature": "c2ln"})]
     call = ToolCallDelta(1, "toolu_1", "read", '{"path": "a.md"}')
     hello = anthropic_wire.events_of([TextDelta(0, "hello"), Finish("stop")])
 

@@ -110,12 +110,26 @@ def _assistant(content: tuple[Content, ...], *, returns_reasoning: bool) -> Json
         return {"role": "assistant", "content": text}
 
     message: Json = {"role": "assistant", "content": text or None, "tool_calls": calls}
-    reasoning = "".join(block.text for block in content if isinstance(block, Reasoning))
 
-    if returns_reasoning and reasoning:
-        message["reasoning_content"] = reasoning
+    if returns_reasoning:
+        thoughts = [block for block in content if isinstance(block, Reasoning)]
+
+        if reasoning := "".join(block.text for block in thoughts):
+            message["reasoning_content"] = reasoning
+
+        if details := [piece for block in thoughts for piece in _details(block)]:
+            message["reasoning_details"] = details
 
     return message
+
+
+def _details(thought: Reasoning) -> Sequence[Json]:
+    """What a gateway wants back of a thought, unread."""
+    match thought.opaque:
+        case {"reasoning_details": [*details]}:
+            return details
+        case _:
+            return ()
 
 
 def _call(call: ToolCallBlock) -> Json:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_loop.chunks import (
+    BlockEnd,
     Chunk,
     Finish,
     FinishKind,
@@ -27,6 +28,8 @@ from agent_loop.llm.providers.endpoint import Endpoint
 from agent_loop.llm.providers.event_json import event_value, text_in
 from agent_loop.llm.providers.failures import cut, from_event, malformed, no_answer
 from agent_loop.llm.providers.openai_calls import Calls
+from agent_loop.llm.providers.openai_details import Details
+from agent_loop.messages import Reasoning
 
 DONE: Final = b"[DONE]"
 
@@ -59,6 +62,8 @@ class OpenAIAnswer:
         self._open_kind = ""
         self._open_index = 0
         self._calls = Calls()
+        self._details = Details()
+        self._thought_index: int | None = None
         self._usage: Any = None
         self._reason = ""
         self._refused = False
@@ -104,12 +109,13 @@ class OpenAIAnswer:
             raise cut(self._endpoint)
 
         finish = Finish(self._finish_kind())
+        end = self._thought_end()
 
         if self._usage is None:
-            return (finish,)
+            return (*end, finish)
 
         try:
-            return UsageChunk(usage_in(self._usage)), finish
+            return (*end, UsageChunk(usage_in(self._usage)), finish)
         except (AttributeError, TypeError) as error:
             raise malformed(self._endpoint, "counts its tokens in a way that cannot be read") from error
 
@@ -124,10 +130,8 @@ class OpenAIAnswer:
         if usage := value.get("usage"):
             self._usage = usage
 
-        if not choices:
-            return ()
-
-        choice = choices[0]
+        # The last word of some servers has no choices, and says beside them why it is the last.
+        choice = choices[0] if choices else value
 
         if reason := choice.get("finish_reason"):
             self._reason = str(reason)
@@ -142,9 +146,16 @@ class OpenAIAnswer:
             return (TextDelta(self._block("text"), text),) if text else ()
 
         chunks: list[Chunk] = []
+        text = delta.get("reasoning_content") or delta.get("reasoning")
 
-        if text := delta.get("reasoning_content") or delta.get("reasoning"):
-            chunks.append(ReasoningDelta(self._block("reasoning"), text_in(text)))
+        if details := delta.get("reasoning_details"):
+            # Gateways say the same words in both places, or in this one alone.
+            said = self._details.feed(details)
+            text = text or said
+
+        if text:
+            self._thought_index = self._block("reasoning")
+            chunks.append(ReasoningDelta(self._thought_index, text_in(text)))
 
         if text := delta.get("content"):
             chunks.append(TextDelta(self._block("text"), text_in(text)))
@@ -160,6 +171,21 @@ class OpenAIAnswer:
                 self._next_index = self._calls.feed(place, call, self._next_index, chunks)
 
         return chunks
+
+    def _thought_end(self) -> Sequence[Chunk]:
+        """What the thoughts must be given back with, which is known when all of it has come."""
+        try:
+            opaque = self._details.opaque()
+        except ValueError as error:
+            raise malformed(self._endpoint, "signed its thoughts in a way that cannot be read") from error
+
+        if opaque is None:
+            return ()
+
+        if self._thought_index is None:
+            return (BlockEnd(self._next_index, Reasoning("", opaque)),)
+
+        return (BlockEnd(self._thought_index, opaque=opaque),)
 
     def _block(self, kind: str) -> int:
         """The index of the open block, if it is of that kind, else of a new one."""

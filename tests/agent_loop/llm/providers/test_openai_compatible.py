@@ -11,7 +11,7 @@ from agent_loop.chunks import Chunk, Finish, TextDelta
 from agent_loop.errors import ConfigError
 from agent_loop.llm.providers import sdk_provider
 from agent_loop.llm.providers.openai_compatible import OpenAICompatible
-from agent_loop.messages import Message, Reasoning, Text, ToolCallBlock
+from agent_loop.messages import Message, Reasoning, Text, ToolCallBlock, ToolResultBlock
 from tests.agent_loop.llm.provider_suite import (
     KEY,
     WAIT_S,
@@ -122,6 +122,26 @@ async def test_the_last_event_needs_no_blank_line() -> None:
         answer = await answer_of(provider, ask())
 
         assert (answer.content(), answer.finish) == ((Text("a"),), Finish("stop"))
+
+
+async def test_what_a_gateway_signed_goes_back_to_it() -> None:
+    """OpenRouter, preserving reasoning blocks: a call is refused whose thought has lost its signature."""
+    signed = {"type": "reasoning.encrypted", "data": "x", "index": 0}
+    call = {"index": 0, "id": "c1", "function": {"name": "read", "arguments": "{}"}}
+
+    async with provider_server(openai_wire.problem) as server, aclosing(make(server.base_url)) as provider:
+        thought = event_of(delta={"reasoning": "hm", "reasoning_details": [signed]})
+        finish = event_of(delta={"tool_calls": [call]}, finish_reason="tool_calls")
+        processing = b": OPENROUTER PROCESSING"
+        server.plan(Reply([processing, thought, processing, finish]), Reply(openai_wire.events_of(HELLO)))
+        first = await answer_of(provider, ask())
+        result = Message("user", (ToolResultBlock("c1", (Text("A"),)),))
+        answered = (*ask().messages, Message("assistant", first.content()), result)
+
+        await answer_of(provider, replace(ask(), messages=answered))
+
+        returned = server.requests[1].body["messages"][-2]
+        assert (returned["reasoning_content"], returned["reasoning_details"]) == ("hm", [signed])
 
 
 async def test_an_error_in_the_middle_keeps_what_came_before() -> None:

@@ -67,6 +67,16 @@ GOLDEN: list[tuple[str, list[Message], list[dict[str, Any]]]] = [
         [assistant(Reasoning("hm"), Text("I read"), CALL), user(result(Text("A")))],
         [{**CALLED, "content": "I read", "reasoning_content": "hm"}, tool("A")],
     ),
+    (
+        "what a gateway signed goes back with them",
+        [assistant(Reasoning("hm", {"reasoning_details": ({"type": "x", "data": "y"},)}), CALL)],
+        [{**CALLED, "reasoning_content": "hm", "reasoning_details": [{"type": "x", "data": "y"}]}],
+    ),
+    (
+        "what another format signed does not",
+        [assistant(Reasoning("", {"signature": "c2ln"}), CALL)],
+        [CALLED],
+    ),
     ("a call without words", [assistant(CALL), user(result(Text("A")))], [CALLED, tool("A")]),
     ("an empty result", [assistant(CALL), user(result(Text(" \n")))], [CALLED, tool(NO_OUTPUT)]),
     (

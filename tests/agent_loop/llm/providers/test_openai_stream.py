@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_loop.chunks import (
+    BlockEnd,
     Chunk,
     Finish,
     FinishKind,
@@ -21,7 +22,7 @@ from agent_loop.errors import ErrorKind, ProviderError
 from agent_loop.llm.collect import Collector
 from agent_loop.llm.providers.endpoint import Endpoint
 from agent_loop.llm.providers.openai_stream import OpenAIAnswer, usage_in
-from agent_loop.messages import ToolCallBlock
+from agent_loop.messages import Reasoning, ToolCallBlock
 
 ENDPOINT = Endpoint("fake", "http://host/v1", None, 120.0)
 STOP = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -256,6 +257,94 @@ def test_a_finish_reason_may_be_a_failure(reason: str | None, said: dict[str, An
     assert (caught.value.kind, caught.value.provider) == (kind, "fake")
 
 
+TEXT_PIECE = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+
+
+@pytest.mark.parametrize(
+    ("events", "chunks"),
+    [
+        pytest.param(
+            [
+                delta(reasoning="h", reasoning_details=[{**TEXT_PIECE, "text": "h", "signature": None}]),
+                delta(reasoning="m", reasoning_details=[{**TEXT_PIECE, "text": "m"}]),
+                delta(content="", reasoning_details=[{**TEXT_PIECE, "signature": "c2ln"}]),
+                delta(content="a"),
+            ],
+            [
+                ReasoningDelta(0, "h"),
+                ReasoningDelta(0, "m"),
+                TextDelta(1, "a"),
+                BlockEnd(
+                    0, opaque={"reasoning_details": ({**TEXT_PIECE, "text": "hm", "signature": "c2ln"},)}
+                ),
+            ],
+            id="a signature behind the words",
+        ),
+        pytest.param(
+            [
+                delta(content="a"),
+                delta(reasoning_details=[{"type": "reasoning.encrypted", "data": "x", "id": "r1"}]),
+                delta(reasoning_details=[{"type": "reasoning.encrypted", "data": "y", "id": "r1"}]),
+            ],
+            [
+                TextDelta(0, "a"),
+                BlockEnd(
+                    1,
+                    Reasoning(
+                        "",
+                        {"reasoning_details": ({"type": "reasoning.encrypted", "data": "xy", "id": "r1"},)},
+                    ),
+                ),
+            ],
+            id="no words, and no index",
+        ),
+        pytest.param(
+            [
+                delta(reasoning_details=[{"type": "reasoning.summary", "summary": "In short"}]),
+                delta(reasoning_details=[{**TEXT_PIECE, "text": ", hm"}]),
+            ],
+            [ReasoningDelta(0, "In short"), ReasoningDelta(0, ", hm")],
+            id="words nowhere else, and nothing signed",
+        ),
+    ],
+)
+def test_details_are_gathered_for_whoever_signed_them(events: list[Any], chunks: list[Chunk]) -> None:
+    """OpenRouter, preserving reasoning blocks: the list goes back unmodified beside tool calls."""
+    assert chunks_of(*events, STOP)[:-1] == chunks
+
+
+def test_details_that_are_no_lossless_json_are_malformed() -> None:
+    """Our promise: nothing an endpoint sends comes out as an exception of some library."""
+    deep: Any = "x"
+    for _ in range(250):
+        deep = [deep]
+
+    with pytest.raises(ProviderError) as caught:
+        chunks_of(delta(reasoning_details=[{"type": "x", "data": "y", "more": deep}]), STOP)
+
+    assert caught.value.kind == "malformed"
+
+
+def test_a_reason_beside_missing_choices_counts() -> None:
+    """Gateways: the last event has an empty `choices`, and the reason at its top."""
+    chunks = chunks_of(delta(content="a"), {"choices": [], "finish_reason": "length", "usage": None})
+
+    assert chunks == [TextDelta(0, "a"), Finish("max-tokens")]
+
+
+def test_an_error_beside_choices_is_an_error() -> None:
+    """OpenRouter, errors during streaming: `error` at the top, and a choice that finishes with `error`."""
+    event = {
+        "error": {"code": 502, "message": "Provider disconnected"},
+        "choices": [{"delta": {"content": ""}, "finish_reason": "error"}],
+    }
+
+    with pytest.raises(ProviderError) as caught:
+        OpenAIAnswer(ENDPOINT).feed(json.dumps(event).encode())
+
+    assert (caught.value.kind, caught.value.status) == ("server", 502)
+
+
 def test_usage_comes_once_and_right_before_the_finish() -> None:
     """Servers send usage in every event, beside the last text, or after the finish reason."""
     early = {**delta(content="a"), "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
@@ -297,6 +386,8 @@ def test_token_counts_are_disjoint(said: dict[str, Any], usage: Usage) -> None:
     [b"{", b"null", b"[]", b'"x"', b'{"choices": 1}', b'{"choices": ["x"]}', b"\xff\xfe", b"[" * 2000,
      b'{"choices": [{"delta": {"content": 5}}]}',
      b'{"choices": [{"delta": {"content": [{"type": "text"}]}}]}',
+     b'{"choices": [{"delta": {"reasoning_details": ["x"]}}]}',
+     b'{"choices": [{"delta": {"reasoning_details": [{"text": "no type"}]}}]}',
      b'{"choices": [{"delta": {"tool_calls": [null]}}]}',
      b'{"choices": [{"delta": {"tool_calls": [{"id": 7}]}}]}',
      b'{"choices": [{"delta": {"tool_calls": [{"index": [], "id": "a"}]}}]}'],
