@@ -7,6 +7,7 @@ import pytest
 
 from tests.doubles.transcript import Line, matches
 from tests.goldens.golden import GoldenError, Json
+from tests.goldens.history import history_faults
 from tests.goldens.normalise import Normaliser
 from tests.goldens.places import as_toml, overlaid
 from tests.goldens.references import References
@@ -166,3 +167,33 @@ def test_extensions_and_frames_refused_on_purpose_are_not_checked() -> None:
     own = Line("agent", frame={"method": "_agent_loop/event", "params": {"any": "thing"}})
 
     assert schema_faults([wrong, refusal, own]) == []
+
+
+def facts_of(*said: tuple[str, Json]) -> list[Json]:
+    rows = [("turn/start", {"trigger": {"kind": "message", "source": {}}, "messageIds": ["m"]}), *said]
+    return [
+        {"seq": seq, "time": 0, "type": kind, "data": {"turn": 1, **data}}
+        for seq, (kind, data) in enumerate(rows)
+    ]
+
+
+CALLED = {"type": "tool-call", "id": "c1", "name": "read", "arguments": "{}"}
+ANSWER = {"step": 1, "attempt": 1, "interrupted": False, "content": [CALLED]}
+RESULT = {"step": 1, "callId": "c1", "content": [], "isError": False, "outcome": "ran", "card": None}
+
+
+def test_a_call_without_its_result_is_a_history_no_provider_takes() -> None:
+    """Scenarios, standing check: no history makes the next request fail; from here on for both formats."""
+    whole = facts_of(
+        ("user/message", {"id": "m", "content": [{"type": "text", "text": "Hi"}], "source": {}}),
+        ("assistant/message", ANSWER),
+        ("tool/result", RESULT),
+        ("turn/end", {"reason": {"kind": "completed"}}),
+    )
+    without = [row for row in whole if row["type"] != "tool/result"]
+
+    assert list(history_faults(whole)) == []
+    assert [fault.split(":")[0] for fault in history_faults(without)] == [
+        f"{name} would refuse the request of the next prompt" for name in ("OpenAI", "Anthropic")
+    ]
+    assert list(history_faults(without[:-1])) == []

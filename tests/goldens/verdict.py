@@ -1,7 +1,7 @@
 """Says what is wrong with an outcome, and what of it is recorded.
 
 Owns which checks every golden passes: the run's own faults, the standing checks, the schema, stderr, error
-codes nobody announced, and live = replay.
+codes nobody announced, live = replay, and a history that every provider takes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.doubles.transcript import Line
 from tests.goldens.faults import fact_faults, transcript_faults
 from tests.goldens.golden import Golden
+from tests.goldens.history import history_faults
 from tests.goldens.normalise import Normaliser, as_rows
 from tests.goldens.places import files_below
 from tests.goldens.replay import live_updates, replay_faults
@@ -33,6 +34,7 @@ def faults_of(golden: Golden, outcome: Outcome) -> list[str]:
         ]
     for facts in outcome.facts.values():
         faults += fact_faults(facts, golden.allows)
+        faults += history_faults(facts)
     for session, replayed in outcome.replays.items():
         if isinstance(replayed, str):
             faults.append(f"a second process cannot load session {session}: {replayed}")

@@ -28,7 +28,7 @@ from agent_loop.chunks import (
 from agent_loop.errors import ProviderError
 from agent_loop.jsonvalue import freeze_json
 from agent_loop.llm.providers.endpoint import Endpoint
-from agent_loop.llm.providers.event_json import event_value, text_in
+from agent_loop.llm.providers.event_json import event_value, number_in, text_in
 from agent_loop.llm.providers.failures import cut, from_event, malformed, no_answer
 from agent_loop.messages import Json, Reasoning
 
@@ -81,7 +81,7 @@ class AnthropicAnswer:
             kind = value["type"]
 
             if kind == "content_block_delta":
-                return self._delta(_number(value["index"]), value["delta"])
+                return self._delta(number_in(value["index"]), value["delta"])
 
             return self._between(kind, value)
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -131,9 +131,9 @@ class AnthropicAnswer:
         """What is no delta; a ping, and whatever the API will think of, says nothing."""
         match kind:
             case "content_block_start":
-                return self._start(_number(value["index"]), value["content_block"])
+                return self._start(number_in(value["index"]), value["content_block"])
             case "content_block_stop":
-                return self._stop(_number(value["index"]))
+                return self._stop(number_in(value["index"]))
             case "message_start":
                 self._count(value["message"].get("usage"))
             case "message_delta":
@@ -219,13 +219,13 @@ class AnthropicAnswer:
 
 def usage_in(usage: Json) -> Usage:
     """Our counts out of Anthropic's: all of them are disjoint but thoughts, which are part of the output."""
-    reasoning = _number((usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0)
+    reasoning = number_in((usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0)
 
     return Usage(
-        input_tokens=_number(usage.get("input_tokens", 0)),
-        output_tokens=max(0, _number(usage.get("output_tokens", 0)) - reasoning),
-        cache_read_tokens=_number(usage.get("cache_read_input_tokens", 0)),
-        cache_write_tokens=_number(usage.get("cache_creation_input_tokens", 0)),
+        input_tokens=number_in(usage.get("input_tokens", 0)),
+        output_tokens=max(0, number_in(usage.get("output_tokens", 0)) - reasoning),
+        cache_read_tokens=number_in(usage.get("cache_read_input_tokens", 0)),
+        cache_write_tokens=number_in(usage.get("cache_creation_input_tokens", 0)),
         reasoning_tokens=reasoning,
     )
 
@@ -247,10 +247,3 @@ class _Call:
 
     def __init__(self, given: str) -> None:
         self.input = given
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"expected a whole number, not {type(value).__name__}")
-
-    return value

@@ -1,4 +1,4 @@
-"""Reads the JSON of one event, whoever sent it, and says what must be text."""
+"""Reads the JSON of one event, whoever sent it, and says what must be text or a number."""
 
 import json
 from typing import Any
@@ -27,6 +27,18 @@ def text_in(value: Any) -> str:
     """
     if type(value) is not str:
         raise TypeError(f"expected text, not {type(value).__name__}")
+
+    return value
+
+
+def number_in(value: Any) -> int:
+    """`value`, which must be a whole number.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if type(value) is not int:
+        raise TypeError(f"expected a whole number, not {type(value).__name__}")
 
     return value
 
