@@ -4,8 +4,13 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-FLAGS = ("model", "config", "permission_mode", "log_level", "trace")
+if TYPE_CHECKING:
+    from agent_loop import Loaded
+
+FLAGS = ("model", "config", "permission_mode", "store", "log_level", "trace")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -24,6 +29,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--config", metavar="FILE", help="settings file, instead of config.toml in the state dir"
     )
     parser.add_argument("--permission-mode", metavar="MODE", help="ask (default) or full-auto")
+    parser.add_argument(
+        "--store", metavar="URL", help="a PostgreSQL database for sessions, instead of files in the state dir"
+    )
     parser.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning (default) or error")
     parser.add_argument("--trace", metavar="FILE", help="record both directions and the model's chunks")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
@@ -32,6 +40,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     to_golden = commands.add_parser("trace-to-golden", help="make a golden folder of a recorded trace")
     to_golden.add_argument("file", metavar="FILE")
     to_golden.add_argument("folder", metavar="DIR")
+    _add_sessions(commands.add_parser("sessions", help="list, show, check, export or delete stored sessions"))
     return parser.parse_args(argv)
 
 
@@ -46,6 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
         from acp_server.trace_to_golden import trace_to_golden
 
         return trace_to_golden(arguments.file, arguments.folder)
+    if arguments.command == "sessions":
+        from acp_server.sessions_cli import sessions
+
+        return sessions(arguments, _settings(arguments))
     from acp_server.demo import demo
 
     return demo()
@@ -59,11 +72,8 @@ def prepare() -> None:
 def serve(arguments: argparse.Namespace, fd_in: int, fd_out: int) -> None:
     """Serve stdio on the guarded descriptors; never returns."""
     from acp_server.serve import serve_stdio
-    from agent_loop import load_settings, state_dir
 
-    home = state_dir(os.environ, arguments.state_dir)
-    flags = {name: getattr(arguments, name) for name in FLAGS}
-    serve_stdio(fd_in, fd_out, load_settings(flags=flags, environ=os.environ, state_dir=home), os.environ)
+    serve_stdio(fd_in, fd_out, _settings(arguments), os.environ)
 
 
 def refuse_platform() -> str | None:
@@ -71,3 +81,37 @@ def refuse_platform() -> str | None:
     if sys.platform == "win32":
         return "acp-server runs on Linux and macOS; on Windows, use it inside WSL."
     return None
+
+
+def _add_sessions(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="sessions_command", metavar="COMMAND", required=True)
+    add = partial(commands.add_parser, allow_abbrev=False)
+    an_id = "a session's id, or enough of its beginning"
+
+    listed = add("list", help="a table of all sessions, newest first")
+    # Made absolute here: a relative directory is the person's, not the store's.
+    listed.add_argument("--cwd", metavar="DIR", type=os.path.abspath, help="only those that work in DIR")
+    shown = add("show", help="print a conversation")
+    shown.add_argument("id", metavar="ID", help=an_id)
+    checked = add("check", help="say of one session, or of all, whether its log is sound")
+    checked.add_argument("id", metavar="ID", nargs="?", help=an_id)
+    for command in (listed, shown, checked):
+        command.add_argument("--json", action="store_true", help="for programs")
+
+    exported = add("export", help="write a conversation as a document")
+    exported.add_argument("id", metavar="ID", help=an_id)
+    exported.add_argument(
+        "--format", choices=("markdown", "html"), help="markdown, unless FILE ends in .html"
+    )
+    exported.add_argument("--output", metavar="FILE", help="instead of stdout")
+    deleted = add("delete", help="forget sessions for good")
+    deleted.add_argument("ids", metavar="ID", nargs="+", help=an_id)
+    deleted.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _settings(arguments: argparse.Namespace) -> "Loaded":
+    from agent_loop import load_settings, state_dir
+
+    home = state_dir(os.environ, arguments.state_dir)
+    flags = {name: getattr(arguments, name) for name in FLAGS}
+    return load_settings(flags=flags, environ=os.environ, state_dir=home)

@@ -77,8 +77,9 @@ def to_rpc_error(error: BaseException, *, session_id: str = "") -> RpcError:
             return RpcError(INVALID_REQUEST, str(error), {"kind": "busy"})
         case Disposed():
             return RpcError(INTERNAL_ERROR, "The server is shutting down", {"kind": "closed"})
-        case HarnessError(code="CWD"):
-            return RpcError(INVALID_PARAMS, f"Invalid params: cwd: {error}", {"path": "cwd"})
+        case HarnessError(code="CWD" | "ROOT"):
+            name = "cwd" if error.code == "CWD" else "additionalDirectories"
+            return RpcError(INVALID_PARAMS, f"Invalid params: {name}: {error}", {"path": name})
         case HarnessError():
             return RpcError(INTERNAL_ERROR, str(error), {"kind": error.code.lower()})
         case _:

@@ -8,6 +8,7 @@ are dropped and counted.
 import logging
 import queue
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,9 @@ class FileLog(logging.Handler):
         file.setFormatter(logging.Formatter(LINE_FORMAT))
         while (record := self._records.get()) is not None:
             file.handle(record)
-        file.close()
+        # The last lines of a full disk are lost; an exception in a thread would say so on stderr.
+        with suppress(OSError):
+            file.close()
 
 
 def start_log(state_dir: Path, level: str) -> FileLog:

@@ -19,6 +19,8 @@ from acp_server.trace_names import Names, request_key
 
 TURN_METHODS: Final = ("session/prompt", "_agent_loop/steer")
 FINAL: Final = ("completed", "failed")
+NEWS: Final = "session_info_update"
+"""News of a session comes when its turn has unwound, which after a cancel is later than the answer."""
 
 _Wait = tuple[int, Json]
 """Where in the trace something was seen, and the step that waits for it."""
@@ -123,6 +125,8 @@ class Steps:
         pattern = self._pattern(update)
         if pattern is not None and session.turns:
             session.seen = self._at, self._update_wait(session_id, pattern)
+        elif update.get("sessionUpdate") == NEWS and not session.turns:
+            session.due.append((self._at, self._update_wait(session_id, {"sessionUpdate": NEWS})))
 
     def _pattern(self, update: Json) -> Json | None:
         """What to look for when this update is waited for; None for one that may differ the next time."""

@@ -23,8 +23,14 @@ from agent_loop.events.bus import Bus
 from agent_loop.events.contain import stray_cancel, supervise
 from agent_loop.events.facts import (
     AssistantChunk,
+    AssistantRun,
     EndReason,
+    Exit,
     LoggedFact,
+    LogRow,
+    Outcome,
+    PermissionDecided,
+    SessionTitle,
     SteeringMessage,
     ToolCall,
     ToolResult,
@@ -33,7 +39,7 @@ from agent_loop.events.facts import (
     TurnStart,
     UserMessage,
 )
-from agent_loop.events.facts_json import chunk_to_json
+from agent_loop.events.facts_json import chunk_to_json, row_to_json
 from agent_loop.events.moments import (
     AgentFailed,
     Discarded,
@@ -50,12 +56,16 @@ from agent_loop.events.moments import (
     TurnStarted,
     Warned,
 )
-from agent_loop.harness import Harness, open_harness, same_directory
+from agent_loop.harness import Harness, open_harness, open_store, same_directory
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.provider import STREAM, ModelRequest
 from agent_loop.messages import Content, Text, text_of
+from agent_loop.persistence.store import Page, SessionSummary, Store
 from agent_loop.plugins.permission.approver import Approver, Decision, PermissionRequest
-from agent_loop.session.header import SessionHeader
+from agent_loop.session.header import SessionHeader, header_to_json
+from agent_loop.session.invariants import InvariantError, Invariants
+from agent_loop.session.repair import closers
+from agent_loop.session.titles import one_line, title_from
 
 __all__ = [
     "STREAM",
@@ -64,6 +74,7 @@ __all__ = [
     "AgentOptions",
     "Approver",
     "AssistantChunk",
+    "AssistantRun",
     "Bus",
     "Busy",
     "Card",
@@ -82,27 +93,37 @@ __all__ = [
     "Duplicate",
     "EndReason",
     "ErrorKind",
+    "Exit",
     "Finish",
     "Harness",
     "HarnessError",
+    "InvariantError",
+    "Invariants",
     "Loaded",
     "Location",
+    "LogRow",
     "LoggedFact",
     "ModelRequest",
     "Moment",
     "NotFound",
+    "Outcome",
     "Pace",
+    "Page",
+    "PermissionDecided",
     "PermissionRequest",
     "ProviderError",
     "Queued",
     "ReactLoopAgent",
     "ReasoningDelta",
     "SessionHeader",
+    "SessionSummary",
+    "SessionTitle",
     "StatusChanged",
     "Steered",
     "SteeringMessage",
     "StepEnded",
     "StepStarted",
+    "Store",
     "StoreError",
     "Text",
     "TextDelta",
@@ -119,12 +140,18 @@ __all__ = [
     "Warned",
     "chunk_to_json",
     "clean_text",
+    "closers",
+    "header_to_json",
     "load_settings",
+    "one_line",
     "open_harness",
+    "open_store",
+    "row_to_json",
     "same_directory",
     "state_dir",
     "stray_cancel",
     "supervise",
     "text_of",
     "thaw_json",
+    "title_from",
 ]

@@ -5,7 +5,7 @@ to `acp_server.codec.card_out`.
 """
 
 from dataclasses import field
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, assert_never, get_args
 
 from agent_loop.jsonvalue import thaw_json
 from agent_loop.messages import Json
@@ -97,6 +97,8 @@ def card_from_json(value: Json) -> Card:
     Raises:
         KeyError, TypeError, ValueError: The value was not written by this house.
     """
+    if value["status"] not in get_args(CardStatus):
+        raise ValueError(f"unknown status {value['status']!r}")
     return Card(
         kind=value["kind"],
         title=value["title"],

@@ -26,7 +26,8 @@ from agent_loop.llm.provider import Provider
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
-from agent_loop.plugins import invariants
+from agent_loop.persistence.store import Store
+from agent_loop.plugins import invariants, titles
 from agent_loop.plugins.permission.plugin import Permission
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.prompt.bundled import bundled_sections
@@ -64,11 +65,12 @@ class Harness:
         self.llm = LlmRegistry(self.bus)
         self.tools = ToolRegistry(self.bus)
         self.prompt = SystemPrompt(self.bus)
-        self.store = JsonlStore(loaded.state_dir)
+        self._store: Store | ConfigError = loaded.error or _open_store(loaded)
         for tool in bundled_tools():
             self.tools.register(tool)
         bundled_sections(self.prompt)
         self.permission = Permission(self.plugin_scope(), loaded.settings.agent.permission_mode)
+        titles.activate(self.plugin_scope())
         if "invariants" in loaded.settings.plugins:
             invariants.activate(self.plugin_scope())
         self._factory = AgentLoop(
@@ -80,7 +82,7 @@ class Harness:
             prompt=self.prompt,
             workspace=self._workspace,
             drivers=drivers,
-            store=self.store,
+            store=None if isinstance(self._store, ConfigError) else self._store,
         )
         self.agents.set_factory(self._factory)
 
@@ -91,33 +93,66 @@ class Harness:
         )
 
     @property
+    def store(self) -> Store:
+        """Where sessions are kept.
+
+        Raises:
+            ConfigError: The settings are broken, or choose a store that is not installed.
+        """
+        if isinstance(self._store, ConfigError):
+            raise self._store
+        return self._store
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know of their settings."""
         return self._loaded.warnings
 
-    async def create_session(self, cwd: str, *, session_id: str | None = None) -> AgentHandle:
+    async def create_session(self, cwd: str, additional: tuple[str, ...] = ()) -> AgentHandle:
         """A fresh, stored session in `cwd` with a running agent.
+
+        Args:
+            additional: Further directories that tools may touch.
 
         Raises:
             ConfigError: The settings are broken, or no usable model is chosen.
-            HarnessError: `cwd` (code CWD) is no directory.
+            HarnessError: `cwd` (code CWD), or one of `additional` (code ROOT), is no directory.
             StoreError: The session could not be stored.
         """
         options = self._options()
-        await _require_directory(cwd)
-        return await self.agents.create(NewAgent(session_id or new_id(), cwd, options=options))
+        await _require_directories(cwd, additional)
+        return await self.agents.create(NewAgent(new_id(), cwd, additional=additional, options=options))
 
     async def resume_session(
-        self, session_id: str, check: Callable[[SessionHeader], Awaitable[None]] | None = None
+        self,
+        session_id: str,
+        check: Callable[[SessionHeader], Awaitable[None]] | None = None,
+        additional: tuple[str, ...] = (),
     ) -> AgentHandle:
         """The stored session with an agent that continues it.
 
         Args:
             check: Sees the stored header before anything is built; what it raises ends the resume.
+            additional: Further directories that tools may touch; those of an earlier run are forgotten.
         Raises:
             ConfigError, NotFound, StoreError, Duplicate: See `create_session` and `AgentFactory.resume`.
         """
-        return await self._factory.resume(session_id, self._options(), check)
+        options = self._options()
+        await _require_directories(None, additional)
+        return await self._factory.resume(session_id, options, check, additional)
+
+    async def fork_session(
+        self,
+        parent_id: str,
+        cwd: str,
+        check: Callable[[SessionHeader], Awaitable[None]] | None = None,
+        additional: tuple[str, ...] = (),
+    ) -> AgentHandle:
+        """A fresh session that begins with another's whole turns; raises what `resume_session` does."""
+        options = self._options()
+        await _require_directories(cwd, additional)
+        new = NewAgent(new_id(), cwd, additional=additional, options=options)
+        return await self._factory.fork(parent_id, new, check)
 
     def hasten(self) -> None:
         """The process is about to end: running commands get less time to leave."""
@@ -128,6 +163,12 @@ class Harness:
         if not self._warming:
             self._warming = True
             self._drivers.start_soon(supervise, "warm-up", self._load_provider, _report)
+
+    async def aclose(self) -> None:
+        """Close what was opened on behalf of all sessions; they are disposed by then."""
+        await self.llm.aclose()
+        if not isinstance(self._store, ConfigError):
+            await self._store.aclose()
 
     async def start_configured(self) -> list[AgentHandle]:
         """The agents the settings name; one that cannot be started is a warning, never a failed start."""
@@ -146,8 +187,8 @@ class Harness:
         return await self.agents.create(NewAgent(f"{entry.id}-session-{new_id()}", options=options))
 
     def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
-        if self._loaded.error is not None:
-            raise self._loaded.error
+        if isinstance(self._store, ConfigError):
+            raise self._store
         settings = self._loaded.settings
         resolved = resolve_model(settings, self._environ, model=model)
         self._register(resolved)
@@ -164,9 +205,11 @@ class Harness:
     async def _load_provider(self) -> None:
         await self.llm.get(self._options().model.partition("/")[0]).load()
 
-    def _workspace(self, header: SessionHeader) -> Workspace:
+    def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         return Workspace(
-            Roots(header.cwd or os.getcwd()), LocalFiles(), LocalCommands(self.children, self._spill)
+            Roots(header.cwd or os.getcwd(), additional),
+            LocalFiles(),
+            LocalCommands(self.children, self._spill),
         )
 
 
@@ -179,14 +222,36 @@ async def open_harness(loaded: Loaded, environ: Mapping[str, str] = os.environ) 
             yield harness
         finally:
             with anyio.CancelScope(shield=True):
-                await harness.llm.aclose()
-                await harness.store.aclose()
+                await harness.aclose()
             drivers.cancel_scope.cancel()
+
+
+def open_store(loaded: Loaded) -> Store:
+    """The store the settings choose; nothing is made or connected to before it is used.
+
+    Raises:
+        ConfigError: What it needs is not installed.
+    """
+    url = loaded.settings.store.url
+    if url is None:
+        return JsonlStore(loaded.state_dir)
+    # An extra, and 0.2 s of imports, that only those pay for who chose it.
+    from agent_loop.persistence.postgres import PostgresStore
+
+    return PostgresStore(url)
 
 
 async def same_directory(one: str, other: str) -> bool:
     """Whether two spellings name one directory, by real path."""
     return await to_thread.run_sync(lambda: os.path.realpath(one) == os.path.realpath(other))
+
+
+def _open_store(loaded: Loaded) -> Store | ConfigError:
+    """The store, or why there is none: an editor's first question is answered either way."""
+    try:
+        return open_store(loaded)
+    except ConfigError as error:
+        return error
 
 
 def _provider(model: ResolvedModel) -> Provider:
@@ -222,9 +287,14 @@ def _provider(model: ResolvedModel) -> Provider:
             assert_never(model.kind)
 
 
-async def _require_directory(cwd: str) -> None:
-    if not await to_thread.run_sync(os.path.isdir, cwd):
-        raise HarnessError(f"{cwd} is no directory", code="CWD")
+async def _require_directories(cwd: str | None, additional: tuple[str, ...]) -> None:
+    missing = await to_thread.run_sync(
+        lambda: next(
+            (path for path in (cwd, *additional) if path is not None and not os.path.isdir(path)), None
+        )
+    )
+    if missing is not None:
+        raise HarnessError(f"{missing} is no directory", code="CWD" if missing == cwd else "ROOT")
 
 
 def _report(name: str, error: BaseException) -> None:

@@ -17,13 +17,28 @@ from itertools import count
 from pathlib import Path
 
 from bench.agents import BLAST, FLOOR, OPENAI, OURS, SDK, Launch, Script, prepare
-from bench.figures import ALONE, CEILING, CROWD, FIGURES, HISTORY, PARTS, STALL, Figure
+from bench.figures import (
+    ALONE,
+    CEILING,
+    CROWD,
+    FIGURES,
+    HISTORY,
+    LIST,
+    PARTS,
+    REPLAY,
+    STALL,
+    STORE,
+    Figure,
+)
 from bench.model import model_server
 from bench.results import result
 from bench.samples import Samples
-from bench.scenes import alone, ceiling, crowd, history, stall
+from bench.scenes import alone, ceiling, crowd, history, listing, replay, stall, store
 from bench.sizes import QUICK, Sizes
 from bench.table import as_text, write_json
+
+WITHOUT_ANCHORS = (HISTORY, STORE, REPLAY, LIST)
+"""Scenes that compare ours with itself, or with something that is no agent."""
 
 
 class Run:
@@ -45,6 +60,12 @@ class Run:
             self._each(CEILING, number, None, lambda _, launch: ceiling.measure(launch, self._sizes))
             self._each(CROWD, number, crowd.script, self._crowd)
             self._stall(number)
+        if self._agents(STORE):
+            store.measure(self._fresh(), self._sizes, rounds, self.samples)
+        if self._agents(REPLAY):
+            replay.measure(self._launch, self._fresh(), self._sizes, rounds, self.samples)
+        if self._agents(LIST):
+            listing.measure(self._launch, self._fresh(), self._sizes, rounds, self.samples)
         if agents := self._agents(HISTORY):
             history.measure(self._launch, agents, self._fresh(), self._sizes, rounds, self.samples)
 
@@ -85,7 +106,7 @@ class Run:
         ]
         if any(it.scene == scene and it.agent == BLAST for it in self._figures):
             return [BLAST]
-        if not ours or scene == HISTORY:
+        if not ours or scene in WITHOUT_ANCHORS:
             return ours
         return [SDK, FLOOR, *ours]
 

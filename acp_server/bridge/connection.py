@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from acp_server.bridge.forward import forward, watch
 from acp_server.bridge.record import SessionRecord
 from acp_server.bridge.replay import replay
+from acp_server.bridge.setup import Setup
 from acp_server.codec.chunk_line import ChunkLine, update_message
 from acp_server.codec.update_out import Update
 from acp_server.editor.permission import EditorApprover
@@ -105,42 +106,60 @@ class Connection:
         self._handlers.start_soon(run)
         return pending
 
-    async def open(self, pending: Pending, cwd: str, warnings: list[str]) -> None:
+    async def open(self, pending: Pending, setup: Setup) -> None:
         """`session/new`: a stored session and its agent, then the answer.
 
         Raises:
             RpcError, HarnessError: It could not be made; nothing is left behind.
         """
-        handle = await self.harness.create_session(cwd)
-        if self._closed:
-            await handle.dispose()
-            raise Disposed("the connection is closed")
-        record = self._install(handle)
-        record.warnings.extend((*self._config_warnings, *warnings))
+        handle = await self.harness.create_session(setup.cwd, setup.additional)
+        await self._announce(pending, handle, setup)
+
+    async def fork(self, pending: Pending, parent_id: str, setup: Setup) -> None:
+        """`session/fork`: a session that begins with another's whole turns, then the answer.
+
+        Raises:
+            RpcError, HarnessError: It could not be made; nothing is left behind.
+        """
+        check = partial(_require_same_cwd, cwd=setup.cwd)
+        handle = await self.harness.fork_session(parent_id, setup.cwd, check, setup.additional)
+        await self._announce(pending, handle, setup)
+
+    async def _announce(self, pending: Pending, handle: AgentHandle, setup: Setup) -> None:
+        record = await self._installed(handle)
+        record.warnings.extend((*self._config_warnings, *setup.warnings))
         self._config_warnings = ()
         pending.settle(record.with_warnings({"sessionId": record.id}))
         self.harness.warm_up()
 
-    async def load(self, pending: Pending, session_id: str, cwd: str, warnings: list[str]) -> None:
-        """`session/load`: the whole conversation as updates, then the answer.
+    async def load(self, pending: Pending, session_id: str, setup: Setup, *, replayed: bool) -> None:
+        """`session/load`: the whole conversation as updates, then the answer; `session/resume`: the answer.
 
         Raises:
             RpcError, HarnessError: It could not be loaded; nothing is left behind.
         """
+        check = partial(_require_same_cwd, cwd=setup.cwd)
         record = self._records.get(session_id)
         if record is None:
-            record = await self._resume(session_id, cwd)
+            handle = await self.harness.resume_session(session_id, check, setup.additional)
+            record = await self._installed(handle)
             try:
-                await self._replay(record)
+                await self._replay(record, replayed=replayed)
             except BaseException:
-                await self._forget(record)
+                self.retire(session_id)
+                await _free(record)
                 raise
         else:
-            await _require_same_cwd(record.handle.agent.session.header, cwd)
-            await self._replay(record)
-        record.warnings.extend(warnings)
+            await check(record.handle.agent.session.header)
+            await self._replay(record, replayed=replayed)
+        record.warnings.extend(setup.warnings)
         pending.settle(record.with_warnings({}))
         self.harness.warm_up()
+
+    def require_not_loading(self, session_id: str) -> None:
+        """Raises RpcError (-32600) while a session is being loaded."""
+        if session_id in self._loading:
+            raise _busy(session_id, "the session is being loaded")
 
     def reserve(self, session_id: str) -> None:
         """Claim an id for a load, before anything is awaited; from now on a live session's prompts wait.
@@ -153,10 +172,7 @@ class Connection:
             record.busy or record.loading or record.handle.agent.status == "running"
         )
         if session_id in self._loading or running:
-            why = "the session is busy: load it when it is idle"
-            raise RpcError(
-                INVALID_REQUEST, f"Invalid request: {why}", {"kind": "busy", "sessionId": session_id}
-            )
+            raise _busy(session_id, "the session is busy: load it when it is idle")
         self._loading.add(session_id)
         if record is not None:
             record.loading = True
@@ -168,6 +184,31 @@ class Connection:
         if record is not None:
             record.loading = False
             record.admit_next()
+
+    def retire(self, session_id: str) -> SessionRecord | None:
+        """Take a session from this connection: its prompts are answered now, and it takes no more."""
+        record = self._records.get(session_id)
+        if record is not None:
+            record.cancel()
+            record.handle.agent.begin_disposal()
+            del self._records[session_id]
+        return record
+
+    async def end(self, pending: Pending, record: SessionRecord) -> None:
+        """`session/close`: what a retired session holds is freed and its log whole, then the answer."""
+        await _free(record)
+        pending.settle({})
+
+    async def delete(self, pending: Pending, session_id: str, record: SessionRecord | None) -> None:
+        """`session/delete`: no such session any more, then the answer; there may have been none.
+
+        Raises:
+            StoreError: Another process is at it, or the disk failed.
+        """
+        if record is not None:
+            await _free(record)
+        await self.harness.store.delete(session_id)
+        pending.settle({})
 
     async def close(self) -> None:
         """The editor is gone: end every session, side by side. Idempotent; callers bound it."""
@@ -181,26 +222,19 @@ class Connection:
         records, self._records = self._records, {}
         async with anyio.create_task_group() as group:
             for record in records.values():
-                for undo in record.undo:
-                    undo()
-                group.start_soon(record.handle.dispose)
+                group.start_soon(_free, record)
 
-    async def _resume(self, session_id: str, cwd: str) -> SessionRecord:
-        handle = await self.harness.resume_session(session_id, lambda header: _require_same_cwd(header, cwd))
+    async def _installed(self, handle: AgentHandle) -> SessionRecord:
         if self._closed:
             await handle.dispose()
             raise Disposed("the connection is closed")
         return self._install(handle)
 
-    async def _replay(self, record: SessionRecord) -> None:
+    async def _replay(self, record: SessionRecord, *, replayed: bool) -> None:
         record.loading = True
-        await replay(list(record.handle.agent.session.log), record.send, self._outbox.room)
-
-    async def _forget(self, record: SessionRecord) -> None:
-        self._records.pop(record.id, None)
-        for undo in record.undo:
-            undo()
-        await record.handle.dispose()
+        if replayed:
+            rows = list(record.handle.agent.session.log.rows_since(0))
+            await replay(rows, record.send, self._outbox.room)
 
     def _install(self, handle: AgentHandle) -> SessionRecord:
         session_id = handle.agent.id
@@ -217,6 +251,18 @@ class Connection:
 
     async def _pace(self, _: Pace) -> None:
         await self._outbox.room()
+
+
+def _busy(session_id: str, why: str) -> RpcError:
+    return RpcError(
+        INVALID_REQUEST, f"Invalid request: {why}", {"kind": "busy", "sessionId": session_id[:200]}
+    )
+
+
+async def _free(record: SessionRecord) -> None:
+    for undo in record.undo:
+        undo()
+    await record.handle.dispose()
 
 
 async def _require_same_cwd(header: SessionHeader, cwd: str) -> None:

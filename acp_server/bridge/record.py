@@ -167,7 +167,7 @@ class SessionRecord:
             case _:
                 pass
 
-        if slot is None or (fact.SCOPE != "session" and getattr(fact, "turn", None) != slot.turn):
+        if fact.SCOPE != "session" and (slot is None or getattr(fact, "turn", None) != slot.turn):
             return
         if isinstance(fact, ToolCall) and fact.card is not None:
             self._open_cards.append(fact.call_id)

@@ -4,17 +4,17 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from acp_server.codec.update_out import Update, join_runs, updates_of
-from agent_loop import LoggedFact
+from agent_loop import LogRow
 
 PACE_EVERY: Final = 64
 
 
 async def replay(
-    facts: Iterable[LoggedFact], send: Callable[[Update], None], room: Callable[[], Awaitable[None]]
+    rows: Iterable[LogRow], send: Callable[[Update], None], room: Callable[[], Awaitable[None]]
 ) -> None:
     """Send everything a person saw of the conversation, and what they typed, oldest first."""
     sent = 0
-    for fact in join_runs(facts):
+    for fact in join_runs(rows):
         for update in updates_of(fact, replay=True):
             send(update)
             sent += 1

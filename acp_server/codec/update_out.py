@@ -5,6 +5,7 @@ Source: https://agentclientprotocol.com/protocol/v1/prompt-turn, /tool-calls
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -12,8 +13,11 @@ from acp_server.codec.bounds import FIELD_LIMIT_BYTES, pieces
 from acp_server.codec.card_out import STATUS, card_out, content_out, output_out, text_out
 from agent_loop import (
     AssistantChunk,
+    AssistantRun,
     LoggedFact,
+    LogRow,
     ReasoningDelta,
+    SessionTitle,
     SteeringMessage,
     Text,
     TextDelta,
@@ -25,6 +29,8 @@ from agent_loop import (
 )
 
 Update = dict[str, Any]
+_Message = tuple[int, int, int, type[TextDelta] | type[ReasoningDelta]]
+"""Turn, step, attempt and kind: what the deltas of one message have in common."""
 
 SURELY_SHORT: Final = FIELD_LIMIT_BYTES // 4
 """Characters that fit the field limit whatever they are."""
@@ -73,6 +79,9 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             if fact.outcome == "interrupted":
                 return [stopped_call(call_id)]
             return [_finished_call(call_id, fact)]
+        case SessionTitle(title=title):
+            updated_at = datetime.fromtimestamp(fact.time / 1000, UTC).isoformat(timespec="milliseconds")
+            return [{"sessionUpdate": "session_info_update", "title": title, "updatedAt": updated_at}]
         case UserMessage(id=user_message_id) | SteeringMessage(id=user_message_id) if replay:
             return [
                 {
@@ -107,41 +116,37 @@ def output_update(moment: ToolOutput) -> Update:
     }
 
 
-def join_runs(facts: Iterable[LoggedFact]) -> Iterator[LoggedFact]:
-    """The same facts with neighbouring deltas of one message joined, up to the field limit each."""
+def join_runs(rows: Iterable[LogRow]) -> Iterator[LoggedFact]:
+    """A log's facts with neighbouring deltas of one message joined, up to the field limit each."""
+    message: _Message | None = None
     held: list[str] = []
     size = 0
-    first: AssistantChunk | None = None
-    for fact in facts:
-        chunk = fact.chunk if isinstance(fact, AssistantChunk) else None
-        if not isinstance(fact, AssistantChunk) or not isinstance(chunk, TextDelta | ReasoningDelta):
-            if first is not None:
-                yield _joined(first, held)
-                first, held, size = None, [], 0
-            yield fact
-            continue
-        if first is not None and (size >= FIELD_LIMIT_BYTES or not _same_message(first, fact)):
-            yield _joined(first, held)
-            first, held, size = None, [], 0
-        first = first or fact
-        held.append(chunk.text)
-        size += len(chunk.text)
-    if first is not None:
-        yield _joined(first, held)
+    for row in rows:
+        match row:
+            case AssistantRun():
+                its, texts = (row.turn, row.step, row.attempt, row.delta), row.texts
+            case AssistantChunk(chunk=TextDelta() | ReasoningDelta() as chunk):
+                its, texts = (row.turn, row.step, row.attempt, type(chunk)), [chunk.text]
+            case _:
+                if message is not None:
+                    yield _joined(message, held)
+                    message, held, size = None, [], 0
+                yield row
+                continue
+        for text in texts:
+            if message is not None and (size >= FIELD_LIMIT_BYTES or message != its):
+                yield _joined(message, held)
+                held, size = [], 0
+            message = its
+            held.append(text)
+            size += len(text)
+    if message is not None:
+        yield _joined(message, held)
 
 
-def _same_message(one: AssistantChunk, other: AssistantChunk) -> bool:
-    return (one.turn, one.step, one.attempt, type(one.chunk)) == (
-        other.turn,
-        other.step,
-        other.attempt,
-        type(other.chunk),
-    )
-
-
-def _joined(first: AssistantChunk, texts: list[str]) -> AssistantChunk:
-    make = TextDelta if isinstance(first.chunk, TextDelta) else ReasoningDelta
-    return AssistantChunk(first.turn, first.step, first.attempt, make(0, "".join(texts)))
+def _joined(message: _Message, texts: list[str]) -> AssistantChunk:
+    turn, step, attempt, delta = message
+    return AssistantChunk(turn, step, attempt, delta(0, "".join(texts)))
 
 
 def _finished_call(call_id: str, fact: ToolResult) -> Update:

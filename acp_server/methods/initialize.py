@@ -25,7 +25,17 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
             "loadSession": True,
             "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
             "mcpCapabilities": {"http": False, "sse": False},
-            "_meta": {"agent_loop": {"steer": True, "events": True}},
+            "sessionCapabilities": {
+                "list": {},
+                "resume": {},
+                "close": {},
+                "delete": {},
+                "fork": {},
+                "additionalDirectories": {},
+            },
+            "_meta": {
+                "agent_loop": {"steer": True, "rename": True, "events": True, "unstable": ["session/fork"]}
+            },
         },
         "authMethods": [],
     }

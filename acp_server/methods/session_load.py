@@ -1,6 +1,6 @@
-"""Answers `session/load`: a stored session, replayed.
+"""Answers `session/load` and `session/resume`: a stored session, with or without a replay.
 
-https://agentclientprotocol.com/protocol/v1/session-setup (loading sessions)
+https://agentclientprotocol.com/protocol/v1/session-setup (loading and resuming sessions)
 """
 
 from typing import Any
@@ -13,13 +13,22 @@ from acp_server.wire.params import LoadSessionParams, read
 
 def session_load(connection: Connection, /, **params: Any) -> Pending:
     """Replay the conversation, then answer."""
+    return _load(connection, params, replayed=True)
+
+
+def session_resume(connection: Connection, /, **params: Any) -> Pending:
+    """Restore the conversation and answer; nothing is shown again."""
+    return _load(connection, params, replayed=False)
+
+
+def _load(connection: Connection, params: dict[str, Any], *, replayed: bool) -> Pending:
     request = read(LoadSessionParams, params)
-    warnings = checked_setup(request)
+    setup = checked_setup(request)
     connection.reserve(request.sessionId)
 
     async def work(pending: Pending) -> None:
         try:
-            await connection.load(pending, request.sessionId, request.cwd, warnings)
+            await connection.load(pending, request.sessionId, setup, replayed=replayed)
         finally:
             connection.release(request.sessionId)
 

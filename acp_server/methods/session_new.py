@@ -14,5 +14,5 @@ from acp_server.wire.params import NewSessionParams, read
 def session_new(connection: Connection, /, **params: Any) -> Pending:
     """Open a session; it is stored before the answer, so its id survives from then on."""
     request = read(NewSessionParams, params)
-    warnings = checked_setup(request)
-    return connection.spawn(lambda pending: connection.open(pending, request.cwd, warnings))
+    setup = checked_setup(request)
+    return connection.spawn(lambda pending: connection.open(pending, setup))

@@ -1,32 +1,36 @@
-"""What `session/new` and `session/load` have in common: the checks on what the editor hands over.
+"""What `session/new`, `load`, `resume` and `fork` have in common: the checks on what the editor hands over.
 
 Source: https://agentclientprotocol.com/protocol/v1/session-setup
 """
 
 from typing import Any
 
+from acp_server.bridge.setup import Setup
 from acp_server.errors import invalid_params
 from acp_server.wire.params import NewSessionParams
 
 TRANSPORTS = ("http", "sse")
 
 
-def checked_setup(request: NewSessionParams) -> list[str]:
-    """Check the parts a schema cannot; what the person should know of what was not done.
+def checked_setup(request: NewSessionParams) -> Setup:
+    """Check the parts a schema cannot; whether directories exist is seen when the session is made.
 
     Raises:
         RpcError: -32602 naming the parameter.
     """
-    if not request.cwd.startswith("/"):
-        raise invalid_params("cwd", "must be an absolute path")
-    if "\0" in request.cwd:
-        raise invalid_params("cwd", "must not contain NUL")
-    if request.additionalDirectories:
-        raise invalid_params("additionalDirectories", "is not supported: this agent does not advertise it")
+    _require_absolute(request.cwd, "cwd")
+    for at, path in enumerate(request.additionalDirectories):
+        _require_absolute(path, f"additionalDirectories[{at}]")
     names = [_server_name(server, f"mcpServers[{at}]") for at, server in enumerate(request.mcpServers)]
-    if not names:
-        return []
-    return [f"MCP servers are not supported yet; not connected: {', '.join(names)}"]
+    warnings = (f"MCP servers are not supported yet; not connected: {', '.join(names)}",) if names else ()
+    return Setup(request.cwd, tuple(request.additionalDirectories), warnings)
+
+
+def _require_absolute(path: Any, name: str) -> None:
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise invalid_params(name, "must be an absolute path")
+    if "\0" in path:
+        raise invalid_params(name, "must not contain NUL")
 
 
 def _server_name(server: Any, path: str) -> str:

@@ -8,8 +8,13 @@ from acp_server.errors import INVALID_REQUEST, RpcError
 from acp_server.methods.authenticate import authenticate
 from acp_server.methods.cancel_request import cancel_request
 from acp_server.methods.initialize import initialize
+from acp_server.methods.rename import rename
 from acp_server.methods.session_cancel import session_cancel
-from acp_server.methods.session_load import session_load
+from acp_server.methods.session_close import session_close
+from acp_server.methods.session_delete import session_delete
+from acp_server.methods.session_fork import session_fork
+from acp_server.methods.session_list import session_list
+from acp_server.methods.session_load import session_load, session_resume
 from acp_server.methods.session_new import session_new
 from acp_server.methods.session_prompt import session_prompt
 from acp_server.methods.steer import steer
@@ -20,7 +25,13 @@ _AFTER_INITIALIZE: Final[dict[str, Method]] = {
     "authenticate": authenticate,
     "session/new": session_new,
     "session/load": session_load,
+    "session/resume": session_resume,
+    "session/fork": session_fork,
+    "session/list": session_list,
+    "session/close": session_close,
+    "session/delete": session_delete,
     "session/prompt": session_prompt,
+    "_agent_loop/rename": rename,
     "_agent_loop/steer": steer,
 }
 

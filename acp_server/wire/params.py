@@ -46,6 +46,15 @@ class LoadSessionParams(NewSessionParams):
     sessionId: str
 
 
+class ListSessionsParams(Params):
+    cwd: str | None = None
+    cursor: str | None = None
+
+
+class RenameParams(SessionParams):
+    title: str
+
+
 class PromptParams(SessionParams):
     prompt: list[Any]
 

@@ -49,6 +49,7 @@ class ReactLoopAgent:
 
     Attributes:
         done: Set when the driver has left and its last flush is over.
+        saved: Whether the newest turn reached the disk; the person is told once when that stops.
     """
 
     def __init__(self, session: Session, options: AgentOptions, bus: Bus) -> None:
@@ -57,6 +58,7 @@ class ReactLoopAgent:
         self.options = options
         self.inbox = Inbox()
         self.done = anyio.Event()
+        self.saved = True
         self._bus = bus
         self._status: AgentStatus = "idle"
         self._token: CancelToken | None = None

@@ -46,11 +46,16 @@ class AgentHandle:
 
 @record
 class NewAgent:
-    """What an agent is to be; `session_id` becomes the id of session, agent and stored log alike."""
+    """What an agent is to be; `session_id` becomes the id of session, agent and stored log alike.
+
+    Attributes:
+        additional: Directories besides `cwd` that tools may touch; never stored.
+    """
 
     session_id: str
     cwd: str | None = None
     parent: str | None = None
+    additional: tuple[str, ...] = ()
     options: AgentOptions = field(default_factory=AgentOptions)
 
 

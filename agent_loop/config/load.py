@@ -3,7 +3,8 @@
 1. Nothing below a workspace is read: a cloned repository must not choose an address or full-auto.
 2. A wrong value or file never raises here. It waits in `Loaded.error`, so that the editor's first
    question is answered and the person reads the reason when a session is asked for.
-3. Words are ours, never a library's, and never show what stands under `providers`: it may be a key.
+3. Words are ours, never a library's, and never show what stands under `providers` or `store`: it may be
+   a key, or hold a password.
 """
 
 import os
@@ -21,6 +22,7 @@ from agent_loop.config.settings import (
     AgentSettings,
     ProviderSettings,
     Settings,
+    StoreSettings,
 )
 from agent_loop.config.toml_file import Key, TomlFile, dotted, read_toml
 from agent_loop.errors import ConfigError
@@ -36,12 +38,17 @@ DEFAULT_LOG_LEVEL: Final = "info"
 _FLAGS: Final = {
     "model": "agent.model",
     "permission_mode": "agent.permission_mode",
+    "store": "store.url",
     "config": "config",
     "log_level": "log_level",
     "trace": "trace",
 }
-_AGENT: Final = "agent."
+# Tables that hold, or may hold, a key or a password.
+_SECRET: Final = ("providers", "store")
 _LONGEST_SHOWN_CHARS: Final = 40
+
+
+_AnyTable = Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings
 
 
 class _Given(NamedTuple):
@@ -101,7 +108,7 @@ def load_settings(*, flags: Mapping[str, str | None], environ: Mapping[str, str]
     """Every setting there is; never raises for what a person wrote.
 
     Args:
-        flags: `model`, `permission_mode`, `config`, `log_level`, `trace`; empty or None is not given.
+        flags: `model`, `permission_mode`, `store`, `config`, `log_level`, `trace`; empty or None is none.
         environ: The environment; an empty variable is not given.
     """
     given = dict(_flags_and_variables(flags, environ))
@@ -150,9 +157,12 @@ def _log_level(given: Mapping[str, _Given]) -> str:
 
 
 def _settings(file: TomlFile, given: Mapping[str, _Given]) -> Settings:
-    chosen = {name.removeprefix(_AGENT): it.value for name, it in given.items() if name.startswith(_AGENT)}
     data = dict(file.data)
-    data["agent"] = _layered({}, data.get("agent", {}), chosen)
+    for table in ("agent", "store"):
+        chosen = {
+            key: it.value for name, it in given.items() if (key := name.removeprefix(f"{table}.")) != name
+        }
+        data[table] = _layered({}, data.get(table, {}), chosen)
     data["providers"] = _with_built_ins(data.get("providers", {}))
 
     try:
@@ -178,7 +188,7 @@ def _in_our_words(wrong: ErrorDetails, file: TomlFile, given: Mapping[str, _Give
     key, value = wrong["loc"], wrong["input"]
     match wrong["type"]:
         case "must_be":
-            words = wrong["msg"] + ("" if key[0] == "providers" else _shown(value))
+            words = wrong["msg"] + ("" if key[0] in _SECRET else _shown(value))
         case "missing":
             words = f"{REQUIRED_WORDS[str(key[-1])]}, and is missing"
         case "list_type":
@@ -200,9 +210,10 @@ def _shown(value: object) -> str:
 
 
 def _unread(data: Json) -> Iterator[Key]:
-    tables: list[tuple[Key, Any, type[Settings | AgentSettings | ProviderSettings | AgentEntry]]] = [
+    tables: list[tuple[Key, Any, type[_AnyTable]]] = [
         ((), data, Settings),
         (("agent",), data.get("agent"), AgentSettings),
+        (("store",), data.get("store"), StoreSettings),
     ]
     providers, agents = data.get("providers"), data.get("agents")
     if isinstance(providers, dict):

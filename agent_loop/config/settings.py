@@ -52,6 +52,11 @@ _Model = Annotated[str, _must_be("text like PROVIDER/NAME")]
 _Url = Annotated[
     str, Field(pattern=r"^https?://[^\s/]"), _must_be("an address that begins with http:// or https://")
 ]
+_StoreUrl = Annotated[
+    str,
+    Field(pattern=r"^postgres(ql)?://"),
+    _must_be("an address that begins with postgresql://"),
+]
 _Variable = Annotated[
     str,
     Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
@@ -111,6 +116,16 @@ class ProviderSettings(_Table):
     control: _Text | None = None
 
 
+class StoreSettings(_Table):
+    """Where sessions are kept.
+
+    Attributes:
+        url: Address of a PostgreSQL database; None for files in the state directory.
+    """
+
+    url: _StoreUrl | None = None
+
+
 class AgentEntry(_Table):
     """An agent that is there when the server starts."""
 
@@ -131,4 +146,5 @@ class Settings(_Table):
     agent: AgentSettings = AgentSettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=_built_in_providers)
     agents: list[AgentEntry] = Field(default_factory=list)
+    store: StoreSettings = StoreSettings()
     plugins: dict[str, dict[str, Any]] = Field(default_factory=dict)

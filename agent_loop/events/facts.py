@@ -26,6 +26,7 @@ EndKind = Literal[
 ]
 CancelCause = Literal["client", "caller", "plugin", "disposed"]
 Outcome = Literal["ran", "denied", "skipped", "interrupted", "unknown"]
+TitledBy = Literal["prompt", "user"]
 DecidedBy = Literal["user", "rule", "mode", "cancel", "closed"]
 
 
@@ -312,6 +313,16 @@ class ErrorRecorded(Fact):
 
 
 @record
+class SessionTitle(Fact):
+    """What the session is called; one the person chose is never replaced by one of ours."""
+
+    TYPE: ClassVar[str] = "session/title"
+    SCOPE: ClassVar[Scope] = "session"
+    title: str
+    by: TitledBy
+
+
+@record
 class PluginFact(Fact):
     """Whatever a plugin wants kept; `data` is frozen, lossless JSON. Safe for others to skip."""
 
@@ -340,6 +351,7 @@ LoggedFact = (
     | PermissionDecided
     | UsageRecorded
     | ErrorRecorded
+    | SessionTitle
     | PluginFact
 )
 """Every fact a log shows when iterated; match on it to the last case."""

@@ -59,11 +59,14 @@ def row_from_json(row: Any) -> f.LogRow:
 def fact_from_json(row: Any) -> f.LoggedFact:
     """The fact a row stands for, `seq` and `time` set.
 
+    A row of a type this version does not know, which says that it may be ignored, keeps its place as
+    a fact of a nameless plugin.
+
     Raises:
-        ValueError: The row is not one this version wrote; the message says why.
+        ValueError: The row is not one this version can read; the message says why.
     """
     try:
-        fact = _READERS[row["type"]](row["data"])
+        fact = (_READERS.get(row["type"]) or _ignorable(row["type"]))(row["data"])
         seq, time = row["seq"], row["time"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"not a fact of format {FORMAT_VERSION}: {error!r}") from error
@@ -71,6 +74,15 @@ def fact_from_json(row: Any) -> f.LoggedFact:
     if type(seq) is not int or type(time) is not int:
         raise ValueError("not a fact: seq and time must be integers")
     return placed(fact, seq, time)
+
+
+def _ignorable(kind: str) -> Callable[[Json], f.LoggedFact]:
+    def read(data: Json) -> f.LoggedFact:
+        if data["ignorable"] is not True:
+            raise ValueError(f"unknown type {kind!r}")
+        return f.PluginFact("", kind, freeze_json(data))
+
+    return read
 
 
 def placed(fact: f.LoggedFact, seq: int, time: int) -> f.LoggedFact:
@@ -205,6 +217,8 @@ def _data_of(fact: f.LoggedFact) -> Json:
         case f.ErrorRecorded(turn, message, code, kind):
             value = {"turn": turn, "message": message, "code": code}
             return value if kind is None else {**value, "kind": kind}
+        case f.SessionTitle(title, by):
+            return {"title": title, "by": by}
         case f.PluginFact(plugin, kind, data):
             return {"plugin": plugin, "kind": kind, "data": thaw_json(data), "ignorable": True}
         case _:
@@ -220,6 +234,8 @@ def _run_from_json(row: Json) -> f.AssistantRun:
     run.texts, run.dt_ms = d["texts"], d["dt_ms"]
     if not run.texts or len(run.texts) != len(run.dt_ms):
         raise ValueError("texts and dt_ms must be as long as each other, and not empty")
+    if {*map(type, run.texts)} != {str} or {*map(type, run.dt_ms)} != {int}:
+        raise ValueError("texts must be text, and dt_ms integers")
     run.last_time = run.time + sum(run.dt_ms)
     return run
 
@@ -336,5 +352,6 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
     ),
     f.UsageRecorded.TYPE: lambda d: f.UsageRecorded(d["turn"], d["step"], _usage_from_json(d["usage"])),
     f.ErrorRecorded.TYPE: lambda d: f.ErrorRecorded(d["turn"], d["message"], d["code"], d.get("kind")),
+    f.SessionTitle.TYPE: lambda d: f.SessionTitle(d["title"], d["by"]),
     f.PluginFact.TYPE: lambda d: f.PluginFact(d["plugin"], d["kind"], freeze_json(d["data"])),
 }

@@ -69,9 +69,10 @@ async def _flush(agent: ReactLoopAgent, services: Services, turn: Turn) -> None:
         error = in_words(failure)
         log.warning("turn %s of %s could not be saved", turn.number, agent.id, exc_info=failure)
         _contained(services, AgentFailed(agent.id, turn.number, turn.step, failure))
-    if error is not None:
+    if error is not None and agent.saved:
         text = f"This turn could not be saved to disk ({error}). The session goes on in memory."
         _contained(services, Warned(agent.session.id, text))
+    agent.saved = error is None
     _contained(services, TurnFlushed(agent.id, turn.number, error))
 
 

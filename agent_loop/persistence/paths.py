@@ -12,6 +12,7 @@ from typing import Final
 SESSIONS: Final = "sessions"
 NO_CWD: Final = "_no-cwd"
 SUFFIX: Final = ".jsonl"
+TITLE_SUFFIX: Final = ".title"
 
 _BUCKET: Final = "cwd-"
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")

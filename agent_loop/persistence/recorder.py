@@ -18,6 +18,8 @@ from agent_loop.session.sessions import Session
 log = logging.getLogger(__name__)
 
 WRITE_BEHIND_S = 0.2
+RETRY_S = 2.0
+"""How long a failing disk is left alone while nothing new is logged."""
 CLOSE_GRACE_S = 5.0
 
 
@@ -38,6 +40,7 @@ class Recorder:
         self._lock = anyio.Lock()
         self._closing = anyio.Event()
         self._grown = anyio.Event()
+        self._grown.set()
         self._undo = bus.on(Checkpoint, self._checkpoint)
 
     async def run(self) -> None:
@@ -86,12 +89,14 @@ class Recorder:
             )
 
     async def _growth(self) -> None:
-        """Wait for a fact that no flush has tried to bring yet, or for the end."""
+        """Wait for a fact that no flush has tried to bring yet, for the end, or to try a failed one again."""
         if self._session.log.next_seq > self._tried or self._closing.is_set():
             return
-        grown = self._grown = anyio.Event()
-        self._session.log.wake_once(grown.set)
-        await grown.wait()
+        if self._grown.is_set():
+            self._grown = anyio.Event()
+            self._session.log.wake_once(self._grown.set)
+        with anyio.move_on_after(RETRY_S if self._cursor < self._tried else None):
+            await self._grown.wait()
 
     async def _checkpoint(self, moment: Checkpoint) -> None:
         if moment.session_id == self._session.id:

@@ -25,6 +25,7 @@ from agent_loop.events.facts import (
     AssistantRun,
     LoggedFact,
     LogRow,
+    SessionTitle,
     StepEnd,
     StepStart,
     TurnEnd,
@@ -43,6 +44,7 @@ class SessionLog:
         last_turn: Number of the newest turn, 0 before the first.
         open_turn: Number of the turn that has no `turn/end` yet, else None.
         open_step: Number of the step that has no `step/end` yet, else None.
+        title: The newest `session/title`, None before the first.
         call_ids: Ids of every tool call the model made; a new call must not reuse one.
     """
 
@@ -65,6 +67,7 @@ class SessionLog:
         self.open_turn: int | None = None
         self.open_step: int | None = None
         self.call_ids: set[str] = set()
+        self.title: SessionTitle | None = None
         for fact in seed:
             if fact.seq != self._next_seq:
                 raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
@@ -171,6 +174,8 @@ class SessionLog:
                 self.open_step = step
             case StepEnd():
                 self.open_step = None
+            case SessionTitle():
+                self.title = fact
             case _:
                 pass
 

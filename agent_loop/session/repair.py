@@ -5,7 +5,7 @@ is kept, calls without a result get one that tells the model what is known of th
 and turn are closed, the turn as `interrupted`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent_loop.cards import CardText
@@ -44,6 +44,18 @@ def closers(rows: Iterable[LogRow]) -> list[LoggedFact]:
     for row in rows:
         tail.take(row)
     return tail.closers()
+
+
+def whole_turns(rows: Sequence[LogRow]) -> list[LogRow]:
+    """The rows up to the last turn that is closed, facts of the session behind it included."""
+    opened = 0
+    is_open = False
+    for at, row in enumerate(rows):
+        if isinstance(row, TurnStart):
+            opened, is_open = at, True
+        elif isinstance(row, TurnEnd):
+            is_open = False
+    return list(rows[:opened] if is_open else rows)
 
 
 class _Tail:

@@ -25,12 +25,15 @@ class Roots:
         """The real, absolute path `path` leads to; it need not exist.
 
         Raises:
-            OutsideRoots: It leads outside every root, through `..` or a link.
+            OutsideRoots: It leads outside every root, through `..` or a link, or nowhere.
             ValueError: It is no path at all (empty, or with a NUL).
         """
         if not path or "\0" in path:
             raise ValueError("a path must not be empty or contain NUL")
         real = os.path.realpath(os.path.join(self.cwd, os.path.expanduser(path)))
+        if os.path.realpath(real) != real:
+            # `realpath` stops at a link that leads to itself, and takes what follows as it is spelled.
+            raise OutsideRoots(f"{path} goes through a link that leads to itself.")
         for root in self.all:
             real_root = os.path.realpath(root)
             if real == real_root or real.startswith(real_root.rstrip("/") + "/"):

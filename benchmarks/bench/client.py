@@ -98,9 +98,12 @@ class Client:
 
     def load_session(self, session: str) -> None:
         """Have a stored session replayed, and forget the replay."""
-        params = {"sessionId": session, "cwd": self.cwd, "mcpServers": []}
-        self.result(self.ask("session/load", params))
+        self.result(self.ask_load(session))
         self.heard()
+
+    def ask_load(self, session: str) -> int:
+        """Have a stored session replayed; the id of the request."""
+        return self.ask("session/load", {"sessionId": session, "cwd": self.cwd, "mcpServers": []})
 
     def prompt(self, session: str, deltas: int, pause_ms: float = 0) -> int:
         """Ask for that many deltas; the id of the request."""

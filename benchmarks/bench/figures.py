@@ -15,6 +15,9 @@ ALONE: Final = "alone"
 CROWD: Final = "crowd"
 STALL: Final = "stall"
 HISTORY: Final = "history"
+STORE: Final = "store"
+REPLAY: Final = "replay"
+LIST: Final = "list"
 CEILING: Final = "ceiling"
 
 SCENES: Final = {
@@ -25,6 +28,9 @@ SCENES: Final = {
     "cancel": CROWD,
     "eight": CROWD,
     "new": CROWD,
+    "store": STORE,
+    "replay": REPLAY,
+    "list": LIST,
     "history": HISTORY,
     "stall": STALL,
     "exit": ALONE,
@@ -96,6 +102,27 @@ FIGURES: Final = (
     Figure("new", SCRIPTED, "new.ratio", "- stream/idle, scripted", "<=", 5, 1),
     Figure("new", OPENAI, "new.busy_ms", "session/new, ms, in an openai stream", "sdk"),
     Figure("new", OPENAI, "new.ratio", "- stream/idle, openai", "<=", 5, 1),
+    Figure("store", SCRIPTED, "store.stream_us", "us per delta, stored behind the stream"),
+    Figure("store", SCRIPTED, "store.stream_ratio", "- over a store in memory", "<=", 1.25),
+    Figure("store", SCRIPTED, "store.cpu_ratio", "- CPU over a store in memory, turn end too", "<=", 1.25),
+    Figure("store", SCRIPTED, "store.stored_ratio", "- until it is on disk, over one in memory"),
+    Figure("store", SCRIPTED, "store.syncs", "fsyncs of a turn of 10,000 deltas", "<=", 1),
+    Figure("store", SCRIPTED, "store.persist_ms", "ms to bring 10,000 deltas to disk at once"),
+    Figure("store", SCRIPTED, "store.persist_ratio", "- over a row per delta, one fsync", "<=", 0.3),
+    Figure("store", SCRIPTED, "store.bytes", "bytes on disk per delta, of a whole turn"),
+    Figure("store", SCRIPTED, "store.bytes_ratio", "- over a row per delta", "<=", 0.35),
+    Figure(
+        "store", SCRIPTED, "store.slow_bytes_ratio", "- ten deltas a write, over a row per delta", "<=", 0.35
+    ),
+    Figure("replay", SCRIPTED, "replay.ms", "session/load of 100,000 events, ms"),
+    Figure("replay", SCRIPTED, "replay.ratio", "- over parsing each with pydantic", "<=", 0.2),
+    Figure("replay", SCRIPTED, "replay.cpu_ms", "- CPU ms"),
+    Figure("replay", SCRIPTED, "replay.cpu_ratio", "- CPU over parsing each with pydantic", "<=", 0.2),
+    Figure("replay", SCRIPTED, "replay.event_bytes", "- bytes per event, over idle", "<=", 400),
+    Figure("replay", SCRIPTED, "replay.peak_bytes", "- bytes per event at most, over idle"),
+    Figure("list", SCRIPTED, "list.ms", "session/list of 10,000 sessions, a page, ms"),
+    Figure("list", SCRIPTED, "list.ratio", "- over stat of all, header of each shown", "<=", 2),
+    Figure("list", SCRIPTED, "list.cpu_ratio", "- CPU over the same", "<=", 2),
     Figure("history", SCRIPTED, "history.many_ms", "CPU ms a step after 1,000 turns, scripted"),
     Figure("history", SCRIPTED, "history.ratio", "- over 10 turns, scripted", "<=", 1.3),
     Figure("history", OPENAI, "history.many_ms", "CPU ms a step after 1,000 turns, openai"),

@@ -21,7 +21,7 @@ from acp_server.rpc.dispatch import Dispatcher
 from acp_server.rpc.peer import Peer
 from acp_server.transport.outbox import Outbox
 from agent_loop import load_settings, open_harness
-from agent_loop.persistence import jsonl
+from agent_loop.persistence import files
 from tests.doubles.memory_editor import INITIALIZE, connected
 from tests.doubles.memory_model import STOP, Item, MemoryModel, calls, says
 
@@ -150,7 +150,7 @@ async def test_a_turn_goes_to_the_disk_once_and_once_more_before_each_effect(
 ) -> None:
     """Contracts 7: durable at the turn's end and before an effect; nothing else waits for the disk."""
     seen: list[str] = []
-    monkeypatch.setattr(jsonl, "_sync_data", lambda _: seen.append("data"))
+    monkeypatch.setattr(files, "sync_data", lambda _: seen.append("data"))
     monkeypatch.setattr(os, "fsync", lambda _: seen.append("folder"))
     model = MemoryModel(says("first"), *answers)
     async with connected(tmp_path, model, flags={"permission_mode": "full-auto"}) as editor:

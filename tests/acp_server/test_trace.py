@@ -106,7 +106,7 @@ def test_both_directions_and_the_model_stand_in_the_trace_in_order(
         ("model", "chunk"),
         ("model", "chunk"),
         ("model", "end"),
-        ("agent", "frame"),
+        *[("agent", "frame")] * 2,
         ("editor", "raw"),
         ("agent", "frame"),
         ("editor", "event"),

@@ -79,6 +79,7 @@ def test_a_card_survives_a_file(card: Card) -> None:
         ({**FULL_ROW, "body": [{"type": "video"}]}, ValueError),
         ({"kind": "edit"}, KeyError),
         ({**FULL_ROW, "locations": [{"path": "/w"}]}, KeyError),
+        ({"kind": "edit", "title": "t", "status": "half-done"}, ValueError),
         ([], TypeError),
     ],
 )

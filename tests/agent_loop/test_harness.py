@@ -1,6 +1,7 @@
 """The composition root: settings in, a running harness out."""
 
 import logging
+import sys
 from pathlib import Path
 
 import anyio
@@ -176,3 +177,23 @@ async def test_a_provider_that_cannot_warm_up_fails_its_turn_not_the_server(
         assert (end.reason.kind, end.reason.message) == ("error", "no SDK here")
         await handle.dispose()
     assert "the warm-up failed: no SDK here" in caplog.text
+
+
+async def test_broken_settings_choose_no_store(tmp_path: Path) -> None:
+    """Our promise: what is listed or deleted is never in another place than the person chose."""
+    async with open_harness(loaded(tmp_path / "state", '[store]\nurl = "mysql://x"\n'), {}) as harness:
+        with pytest.raises(ConfigError, match=r"store\.url"):
+            _ = harness.store
+
+
+async def test_a_store_that_is_not_installed_is_said_when_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue, PostgreSQL store: an extra; without it the start works and the words name the command."""
+    monkeypatch.delitem(sys.modules, "agent_loop.persistence.postgres", raising=False)
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    settings = loaded(tmp_path / "state", DEMO + '[store]\nurl = "postgresql://x"\n')
+    async with open_harness(settings, {}) as harness:
+        for needed in (lambda: harness.store, lambda: harness._options()):
+            with pytest.raises(ConfigError, match="pip install"):
+                needed()

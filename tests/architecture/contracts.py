@@ -50,6 +50,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "httpx": _HTTP,
     "httpx2": _HTTP,
     "mcp": ("agent_loop/plugins/mcp/*",),
+    "asyncpg": ("agent_loop/persistence/postgres*.py",),
     "acp": (),  # the public SDK is a test dependency
     "tests": (),
 }
@@ -62,6 +63,7 @@ MAY_PRINT = (
     "acp_server/demo.py",
     "acp_server/demo_*.py",
     "acp_server/demo/*",
+    "acp_server/sessions_cli.py",
 )
 
 

@@ -1,9 +1,10 @@
-"""The benchmark runs: an agent, both anchors and the client, with very few deltas."""
+"""The benchmark runs: agents, anchors, stored sessions and the client, with very little of everything."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,16 +17,31 @@ pytestmark = pytest.mark.skipif(
 
 def test_a_quick_run_counts_every_figure_it_was_asked_for(tmp_path: Path) -> None:
     """Issue "The spine", speed and memory: a figure counts only if each delta came and the text is right."""
+    figures = quick_run(tmp_path, "scripted")
+
+    assert {figure["part"] for figure in figures} == {"scripted", "client"}
+    assert all(figure["result"]["value"] > 0 for figure in figures)
+
+
+def test_a_quick_run_reaches_what_does_not_depend_on_the_machine_for_stored_sessions(tmp_path: Path) -> None:
+    """Issue "Sessions that last", speed: no fsync per event, 0.35 of the bytes of a row per delta."""
+    figures = quick_run(tmp_path, "store,replay,list")
+
+    marks = {figure["name"]: figure["result"]["mark"] for figure in figures}
+    assert {figure["part"] for figure in figures} == {"store", "replay", "list", "client"}
+    assert "FAILED" not in marks.values()
+    assert [marks[f"store.{name}"] for name in ("syncs", "bytes_ratio", "slow_bytes_ratio")] == ["ok"] * 3
+
+
+def quick_run(tmp_path: Path, only: str) -> list[dict[str, Any]]:
+    """The figures of a run of those parts that went well."""
+    told = tmp_path / "figures.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), "--quick", "--rounds", "1"]
 
     run = subprocess.run(
-        [*command, "--only", "scripted", "--json", str(tmp_path / "figures.json")],
-        capture_output=True,
-        text=True,
-        timeout=50,
+        [*command, "--only", only, "--json", str(told)], capture_output=True, text=True, timeout=50
     )
 
     assert (run.returncode, run.stderr) == (0, ""), run.stdout
-    figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
-    assert {figure["part"] for figure in figures} == {"scripted", "client"}
-    assert all(figure["result"]["value"] > 0 for figure in figures)
+    figures: list[dict[str, Any]] = json.loads(told.read_text())["figures"]
+    return figures

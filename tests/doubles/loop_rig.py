@@ -78,8 +78,9 @@ class Rig:
         )
         self.agents.set_factory(self.loop)
 
-    def workspace(self, header: SessionHeader) -> Workspace:
-        return Workspace(Roots(header.cwd or "/"), LocalFiles(), LocalCommands(Children(0.1), "/nowhere"))
+    def workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
+        commands = LocalCommands(Children(0.1), "/nowhere")
+        return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands)
 
     async def handle(self, session_id: str = "s1", *, cwd: str | None = None, **options: Any) -> AgentHandle:
         """A running agent and the right to end it; `options` are those of AgentOptions."""

@@ -16,6 +16,7 @@ The steps
     {"release": "go"}                               let the model go on after that hold
     {"eof": true} {"signal": "TERM"} {"kill": true} {"exit": 0} {"restart": true}
                                                     `exit` waits for the end and checks the code
+    {"claim": "$new.sessionId"} {"yield": …}        hold a session's log as another process would; let it go
 
 References, in any string (see `references`): `$NAME.path.to.value` is from the result of a request we sent,
 or the params of one the agent sent; `$id.NAME` is our request's id; `$cwd` the session's directory.
@@ -33,7 +34,9 @@ After a cancel, a call that still unwinds is no resting place; it must end befor
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -56,10 +59,12 @@ class Player:
         killed: True once any process was killed: nothing is promised of what it had not yet stored.
     """
 
-    def __init__(self, editor: Editor, control: Control, cwd: Path) -> None:
+    def __init__(self, editor: Editor, control: Control, cwd: Path, state: Path) -> None:
         self.editor, self.control = editor, control
         self.exited = self.killed = False
         self.rest = Rest(editor, control)
+        self._state = state
+        self._claims: dict[str, int] = {}
         self._names = References(str(cwd), self._result_of)
 
     def play(self, step: Json) -> None:
@@ -85,6 +90,10 @@ class Player:
                 )
                 self.settle()
                 self.control.release(name)
+            case {"claim": session}:
+                self._claim(self._names.resolve(session))
+            case {"yield": session}:
+                os.close(self._claims.pop(self._names.resolve(session)))
             case {"exit": code}:
                 self.exited = True
                 found = self.editor.wait_exit()
@@ -180,6 +189,11 @@ class Player:
             case _:
                 self.killed = True
                 self.editor.signal("KILL")
+
+    def _claim(self, session: str) -> None:
+        (path,) = self._state.rglob(f"{session}.jsonl")
+        self._claims[session] = fd = os.open(path, os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _restart(self) -> None:
         if not self.exited:

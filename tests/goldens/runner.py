@@ -89,7 +89,7 @@ def run_golden(
 
 
 def _play(golden: Golden, places: Places, editor: Editor, control: Control) -> Outcome:
-    player = Player(editor, control, places.cwd)
+    player = Player(editor, control, places.cwd, places.state)
     editor.start()
     for step in golden.steps:
         player.play(step)

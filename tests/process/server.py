@@ -6,16 +6,21 @@ Owns the places around the process and what is left of it afterwards. Talking to
 
 import json
 import os
+import select
+import signal
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 from tests.doubles.editor import Editor
 from tests.doubles.memory_model import STOP, Item
+from tests.doubles.transcript import is_update
 from tests.goldens.control import Control
 from tests.goldens.places import as_toml
 from tests.goldens.stored import stored_facts
@@ -48,6 +53,11 @@ class Server:
         self.marker = f"600.{uuid.uuid4().int % 10**9:09}"
         self.editor: Editor
         self.control: Control | None = None
+        self._others: list[Server] = []
+
+    def unmeasured(self) -> dict[str, str]:
+        """Its environment without what makes a process measure coverage."""
+        return {name: value for name, value in self.env.items() if not name.startswith("COVERAGE_")}
 
     @property
     def sleeping(self) -> Item:
@@ -97,6 +107,25 @@ class Server:
         self.editor.start()
         return self.editor
 
+    def beside(self) -> "Server":
+        """A second process on the same places, initialized; its model begins its script anew."""
+        other = copy(self)
+        other._others = []
+        other.launch()
+        self._others.append(other)
+        other.initialize()
+        return other
+
+    def kill(self) -> None:
+        """End the process the way a crash does."""
+        self.editor.signal("KILL")
+        assert self.editor.wait_exit() == -signal.SIGKILL
+
+    def restart(self) -> None:
+        """A new process, initialized, on what the last one left."""
+        self.editor.start()
+        self.initialize()
+
     def initialize(self) -> dict[str, Any]:
         return dict(self.editor.call("initialize", INITIALIZE)["result"])
 
@@ -117,11 +146,39 @@ class Server:
         params = {"sessionId": session, "cwd": str(self.cwd), "mcpServers": []}
         return dict(self.editor.call("session/load", params))
 
+    def replay(self, session: str) -> list[dict[str, Any]]:
+        """Load a session, which must work; the updates that came before the answer."""
+        begin = len(self.editor.transcript)
+        assert self.load(session)["result"] == {}
+        return [line.update for line in self.editor.transcript[begin:] if is_update(line, session)]
+
+    def listed(self) -> dict[str, dict[str, Any]]:
+        """What `session/list` shows, by id."""
+        sessions = self.editor.call("session/list", {})["result"]["sessions"]
+        return {it["sessionId"]: it for it in sessions}
+
     def allow(self) -> None:
         """Wait for a permission request, and allow it."""
         question = self.editor.wait_request("session/request_permission")
         outcome = {"outcome": "selected", "optionId": "allow_once"}
         self.editor.answer(question["id"], result={"outcome": outcome})
+
+    def until_held(self, name: str) -> None:
+        """Wait until a directed model holds there."""
+        assert self.control is not None
+        held = self.control.held
+        self.editor.wait_until(lambda: held(name), f"the hold {name}")
+
+    def until_stored(self, session: str, words: str) -> None:
+        """Wait until the log on disk holds these words."""
+        self.until(lambda: words.encode() in self.log(session).read_bytes(), f"{words} on disk")
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for what no line of the server tells; each look is a round trip, so that nothing sleeps."""
+        deadline = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < deadline, f"waited in vain for {what}"
+            self.editor.sync()
 
     def run_the_sleeper(self) -> str:
         """A session whose tool sleeps for ten minutes; the id."""
@@ -157,18 +214,35 @@ class Server:
                 found.append(int(folder.name))
         return found
 
+    def end_orphans(self) -> None:
+        """End what a killed server left running, and wait for its end."""
+        for pid in self.children():
+            with suppress(ProcessLookupError):  # it may have left with the one before it
+                process = os.pidfd_open(pid)
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                select.select([process], [], [], WAIT_S)
+                os.close(process)
+
+    def log(self, session: str) -> Path:
+        """The file a session is stored in."""
+        [path] = self.state.glob(f"sessions/*/{session}.jsonl")
+        return path
+
     def facts(self, session: str) -> list[dict[str, Any]]:
         """What is stored of a session."""
         return stored_facts(self.state)[session]
 
     def ends(self, session: str) -> list[dict[str, Any]]:
-        """Why each of its turns ended; the log must end with a closed one."""
+        """Why each of its turns ended; the log must end with a closed one, its title behind it."""
         facts = self.facts(session)
-        assert facts[-1]["type"] == "turn/end", [fact["type"] for fact in facts]
+        types = [fact["type"] for fact in facts]
+        assert [kind for kind in types if kind != "session/title"][-1] == "turn/end", types
         return [fact["data"]["reason"] for fact in facts if fact["type"] == "turn/end"]
 
     def close(self) -> None:
         """End whatever is left."""
+        for other in self._others:
+            other.editor.close()
         if hasattr(self, "editor"):
             self.editor.close()
         if self.control is not None:

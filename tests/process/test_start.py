@@ -33,7 +33,7 @@ def loaded_modules(server: Server) -> set[str]:
         input=hello.encode(),
         capture_output=True,
         cwd=ROOT,
-        env={name: value for name, value in server.env.items() if not name.startswith("COVERAGE_")},
+        env=server.unmeasured(),
         timeout=20,
         check=True,
     )

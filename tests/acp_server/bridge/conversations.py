@@ -15,7 +15,7 @@ import anyio.lowlevel
 import pytest
 from hypothesis import strategies as st
 
-from agent_loop.persistence import jsonl
+from agent_loop.persistence import files
 from agent_loop.session.invariants import Invariants
 from tests.doubles.memory_editor import MemoryEditor, connected
 from tests.doubles.memory_model import HANG, STOP, Item, MemoryModel, calls, says
@@ -180,7 +180,7 @@ async def converse(folder: Path, answers: list[list[Item]], script: list[Move]) 
     model = MemoryModel(*answers)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anyio.to_thread, "run_sync", _at_once)
-        patch.setattr(jsonl, "_sync_data", lambda _: None)
+        patch.setattr(files, "sync_data", lambda _: None)
         patch.setattr(os, "fsync", lambda _: None)
         return await _converse(folder, model, script)
 

@@ -177,10 +177,10 @@ async def test_a_stored_session_is_loaded_and_goes_on_with_the_next_turn(tmp_pat
 
         await editor.result(editor.prompt(session, "second"))
 
-        assert [update.get("messageId") for update in editor.updates()][-2:] == [
-            "t1.s1.a1.message",
-            "t2.s1.a1.message",
+        said = [
+            it.get("messageId") for it in editor.updates() if it["sessionUpdate"] == "agent_message_chunk"
         ]
+        assert said == ["t1.s1.a1.message", "t2.s1.a1.message"]
         assert len(model.requests[0].messages) == 3
 
 

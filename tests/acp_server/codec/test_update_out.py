@@ -24,20 +24,20 @@ from agent_loop.cards import Card, CardText
 from agent_loop.events import facts as f
 from agent_loop.events.facts_json import fact_to_json
 from agent_loop.messages import Text
-from tests.doubles.facts import any_fact, drawn_chunks, placed_facts, texts
+from tests.doubles.facts import any_fact, drawn_chunks, placed_facts, runs, texts
 from tests.goldens.replay import replay_faults
 
 small = st.integers(1, 2)
 deltas = st.builds(TextDelta, st.integers(0, 1), texts) | st.builds(ReasoningDelta, st.integers(0, 1), texts)
 chunk_facts = st.builds(AssistantChunk, small, small, small, deltas | drawn_chunks)
-logs = st.lists(chunk_facts | any_fact, max_size=30)
+logs = st.lists(chunk_facts | any_fact, max_size=30).map(placed_facts)
 
 
 def project(facts: Sequence[LoggedFact], *, replay: bool = False) -> list[dict[str, Any]]:
     return [update for fact in facts for update in updates_of(fact, replay=replay)]
 
 
-@given(any_fact, st.booleans())
+@given(any_fact.map(lambda fact: placed_facts([fact])[0]), st.booleans())
 def test_every_update_is_one_the_protocol_knows(fact: LoggedFact, replay: bool) -> None:
     """ACP, schema SessionUpdate: a closed union; an unknown value is never sent."""
     for update in updates_of(fact, replay=replay):
@@ -70,6 +70,16 @@ def test_joining_keeps_the_order_of_everything_it_does_not_join(facts: list[Logg
         return seen
 
     assert folded(project(list(join_runs(facts)))) == folded(project(facts))
+
+
+@given(logs, runs, logs)
+def test_a_run_is_replayed_as_the_deltas_it_stands_for(
+    before: list[LoggedFact], run: f.AssistantRun, behind: list[LoggedFact]
+) -> None:
+    """Contract 1: folding in memory or packing on disk never shows."""
+    packed = project(list(join_runs([*before, run, *behind])), replay=True)
+
+    assert packed == project(list(join_runs([*before, *run.facts_from(0), *behind])), replay=True)
 
 
 @given(logs)

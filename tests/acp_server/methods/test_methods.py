@@ -44,7 +44,17 @@ async def test_only_what_is_implemented_is_advertised(tmp_path: Path) -> None:
             "loadSession": True,
             "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
             "mcpCapabilities": {"http": False, "sse": False},
-            "_meta": {"agent_loop": {"steer": True, "events": True}},
+            "sessionCapabilities": {
+                "list": {},
+                "resume": {},
+                "close": {},
+                "delete": {},
+                "fork": {},
+                "additionalDirectories": {},
+            },
+            "_meta": {
+                "agent_loop": {"steer": True, "rename": True, "events": True, "unstable": ["session/fork"]}
+            },
         }
         assert result["agentInfo"]["name"]
         assert result["agentInfo"]["version"] == initialize_module.own_version()
@@ -92,7 +102,7 @@ async def test_authenticating_is_refused_by_name_because_there_is_nothing_to_cho
         assert len(error["message"]) < 200
 
 
-@pytest.mark.parametrize("method", ["session/new", "session/load"])
+@pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume", "session/fork"])
 @pytest.mark.parametrize(
     ("extra", "path"),
     [
@@ -101,7 +111,9 @@ async def test_authenticating_is_refused_by_name_because_there_is_nothing_to_cho
         ({"cwd": "project"}, "cwd"),
         ({"cwd": "/a\0b"}, "cwd"),
         ({"cwd": 5}, "cwd"),
-        ({"additionalDirectories": ["/tmp"]}, "additionalDirectories"),
+        ({"additionalDirectories": ["/", "tmp"]}, "additionalDirectories[1]"),
+        ({"additionalDirectories": ["/a\0b"]}, "additionalDirectories[0]"),
+        ({"additionalDirectories": [5]}, "additionalDirectories[0]"),
         ({"mcpServers": ["x"]}, "mcpServers[0]"),
         ({"mcpServers": [STDIO, {**STDIO, "name": ""}]}, "mcpServers[1].name"),
         ({"mcpServers": [{"command": "x"}]}, "mcpServers[0].name"),
@@ -197,7 +209,7 @@ async def test_a_bad_block_is_refused_before_anything_runs(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "method", ["fs/read_text_file", "session/set_mode", "session/list", "terminal/create", "nope", "_nope"]
+    "method", ["fs/read_text_file", "session/set_mode", "terminal/create", "nope", "_nope"]
 )
 async def test_what_is_not_advertised_is_not_found(method: str, tmp_path: Path) -> None:
     """ACP, errors: -32601 for an unknown method or a capability we did not advertise."""

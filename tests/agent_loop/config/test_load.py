@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_loop.config.load import Loaded, load_settings, state_dir
-from agent_loop.config.settings import AgentEntry, AgentSettings, ProviderSettings, Settings
+from agent_loop.config.settings import AgentEntry, AgentSettings, ProviderSettings, Settings, StoreSettings
 
 BUILT_IN = {
     "openai": ProviderSettings(kind="openai"),
@@ -41,6 +41,9 @@ model = "demo/a"
 system_prompt = ""
 resume_session_id = "s-1"
 
+[store]
+url = "postgresql://db/sessions"
+
 [plugins.retry]
 tries = 3
 deep = { any = ["thing"] }
@@ -69,6 +72,7 @@ def test_without_a_word_everything_has_its_default(tmp_path: Path) -> None:
         providers=BUILT_IN,
         agents=[],
         plugins={},
+        store=StoreSettings(url=None),
     )
     assert (found.log_level, found.trace, found.warnings, found.error) == ("info", None, (), None)
     assert (found.state_dir, found.path) == (tmp_path, tmp_path / "config.toml")
@@ -98,6 +102,7 @@ def test_the_whole_file_is_read(tmp_path: Path) -> None:
         },
         agents=[AgentEntry(id="one", model="demo/a", system_prompt="", resume_session_id="s-1")],
         plugins={"retry": {"tries": 3, "deep": {"any": ["thing"]}}},
+        store=StoreSettings(url="postgresql://db/sessions"),
     )
     assert (found.warnings, found.error) == ((), None)
 
@@ -130,6 +135,7 @@ def test_every_flag_has_its_variable(tmp_path: Path) -> None:
     values = {
         "model": "a/b",
         "permission_mode": "full-auto",
+        "store": "postgresql:///team",
         "config": str(other),
         "log_level": "DEBUG",
         "trace": "~/trace.jsonl",
@@ -141,12 +147,14 @@ def test_every_flag_has_its_variable(tmp_path: Path) -> None:
 
     for found in (by_flag, by_variable):
         assert found.settings.agent == AgentSettings(model="a/b", permission_mode="full-auto", max_steps=9)
+        assert found.settings.store == StoreSettings(url="postgresql:///team")
         assert (found.path, found.log_level) == (other, "debug")
         assert found.trace == Path("/home/somebody/trace.jsonl")
-    names = ("agent.model", "agent.permission_mode", "config", "log_level", "trace")
+    names = ("agent.model", "agent.permission_mode", "store.url", "config", "log_level", "trace")
     assert [by_flag.origin(name) for name in names] == [
         "--model",
         "--permission-mode",
+        "--store",
         "--config",
         "--log-level",
         "--trace",
@@ -170,7 +178,7 @@ id = "a"
 id = "b"
 role = "tester"
 [store]
-url = "somewhere"
+uri = "somewhere"
 [permission]
 rules = []
 [plugins.any]
@@ -183,9 +191,9 @@ thing = "goes"
         f"Nothing reads the key {key} ({found.path}, line {line})."
         for key, line in [
             ("colour", 1),
-            ("store", 11),
             ("permission", 13),
             ("agent.modle", 3),
+            ("store.uri", 12),
             ("providers.openai.api_key", 5),
             ("agents[1].role", 10),
         ]
@@ -267,6 +275,12 @@ thing = "goes"
         (
             "[[agents]]\nid = 'a/b'",
             "agents[0].id must be 1 to 64 letters, digits, dots, dashes or underscores, not 'a/b'",
+            2,
+        ),
+        ("store = 3", "store must be a table", 1),
+        (
+            "[store]\nurl = 'mysql://me:pw@db'",
+            "store.url must be an address that begins with postgresql://",
             2,
         ),
         ("plugins = 3", "plugins must be a table", 1),

@@ -30,6 +30,7 @@ from agent_loop.events.facts_json import (
     row_from_json,
     row_to_json,
 )
+from agent_loop.jsonvalue import thaw_json
 from agent_loop.messages import USER, Text
 from tests.doubles.facts import STRATEGIES, any_fact, drawn_chunks, runs, unhurried
 
@@ -167,6 +168,7 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
         "error",
         {"turn": 1, "message": "x", "code": "PROVIDER", "kind": "auth"},
     ),
+    (f.SessionTitle("Roof", "user"), "session/title", {"title": "Roof", "by": "user"}),
     (
         f.PluginFact("p", "k", (1, None)),
         "plugin/fact",
@@ -411,3 +413,21 @@ def test_a_row_that_lost_any_of_its_data_is_refused_or_still_whole(
     except ValueError:
         return
     assert type(fact) is type(original)
+
+
+def test_a_row_of_a_later_version_that_may_be_ignored_keeps_its_place() -> None:
+    """Contract 1: the `ignorable` marker lets an older version read a newer log."""
+    row = {"seq": 3, "time": 1, "type": "session/rainbow", "data": {"colour": "red", "ignorable": True}}
+
+    fact = fact_from_json(row)
+
+    assert isinstance(fact, f.PluginFact)
+    assert (fact.seq, fact.plugin, fact.kind) == (3, "", "session/rainbow")
+    assert thaw_json(fact.data) == row["data"]
+
+
+@pytest.mark.parametrize("data", [{}, {"ignorable": False}, {"ignorable": "yes"}, None])
+def test_a_row_of_a_later_version_that_matters_is_refused(data: object) -> None:
+    """Contract 1: the union is closed; what is not said to be ignorable is not ignored."""
+    with pytest.raises(ValueError, match="not a fact of format"):
+        fact_from_json({"seq": 3, "time": 1, "type": "session/rainbow", "data": data})

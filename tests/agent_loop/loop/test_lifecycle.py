@@ -92,10 +92,10 @@ async def test_a_workspace_that_cannot_be_made_leaves_nothing_behind(monkeypatch
     """Loop specification 9.15: no agent without a driver."""
     left = [OSError("no such place")]
 
-    def fails(rig: Rig, header: SessionHeader) -> object:
+    def fails(rig: Rig, header: SessionHeader, additional: tuple[str, ...]) -> object:
         if left:
             raise left.pop()
-        return made(rig, header)
+        return made(rig, header, additional)
 
     made = Rig.workspace
     monkeypatch.setattr(Rig, "workspace", fails)

@@ -1,32 +1,41 @@
 """Holds the JSONL store to the store contract, and to its own promises about the disk."""
 
+import fcntl
 import os
 import resource
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from hashlib import sha256
 from pathlib import Path
-from threading import Event, get_ident
+from threading import get_ident
 from typing import Any
 
+import anyio
 import orjson
 import pytest
-from anyio import create_task_group, to_thread
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_loop.chunks import TextDelta
 from agent_loop.errors import Duplicate, NotFound, StoreError
-from agent_loop.events.facts import AssistantChunk, AssistantRun, StepEnd, TurnEnd
+from agent_loop.events.facts import AssistantChunk, AssistantRun, LogRow, SessionTitle, TurnEnd
 from agent_loop.events.facts_json import fact_to_json
-from agent_loop.persistence import jsonl
+from agent_loop.persistence import files, jsonl
 from agent_loop.persistence.jsonl import JsonlStore
-from agent_loop.session.header import SessionHeader
+from agent_loop.persistence.paths import bucket_name
+from agent_loop.persistence.scan import read_log
+from agent_loop.session.header import SessionHeader, header_to_json
+from agent_loop.session.repair import closers
 from tests.agent_loop.persistence.store_contract import (
     FailingWrites,
     OpenStore,
     StoreContract,
     bytes_of,
     new_header,
+    opened,
+    titles,
+    unhurried_in_fixtures,
 )
 from tests.doubles.facts import TIME_MS, one_turn, placed_facts
 
@@ -55,10 +64,20 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
+@pytest.fixture
+async def store(root: Path) -> AsyncIterator[JsonlStore]:
+    async with on_disk(root) as store:
+        yield store
+
+
 class TestJsonlStore(StoreContract):
     @pytest.fixture
     def open_store(self, root: Path) -> OpenStore:
         return lambda: JsonlStore(root)
+
+    @pytest.fixture
+    def recipe(self, root: Path) -> str:
+        return f"from agent_loop.persistence.jsonl import JsonlStore\nstore = JsonlStore({str(root)!r})"
 
     @pytest.fixture
     def failing_writes(self, root: Path) -> FailingWrites:
@@ -79,25 +98,57 @@ def log_path(root: Path) -> Path:
     return path
 
 
+@asynccontextmanager
+async def on_disk(root: Path) -> AsyncIterator[JsonlStore]:
+    """A store for one block, closed behind it."""
+    async with opened(store := JsonlStore(root)):
+        yield store
+
+
 async def stored(root: Path, header: SessionHeader, turns: int = 2) -> Path:
     """A session of whole turns on disk, its writer gone."""
-    store = JsonlStore(root)
-    await store.create(header)
-    for turn in range(turns):
-        await store.append(header.id, one_turn(turn + 1, turn * 7), first_seq=turn * 7, durable=False)
+    async with on_disk(root) as store:
+        await store.create(header)
+        for turn in range(turns):
+            await store.append(header.id, one_turn(turn + 1, turn * 7), first_seq=turn * 7, durable=False)
     return log_path(root)
 
 
+async def loaded_by(root: Path, session_id: str) -> tuple[SessionHeader, list[LogRow]]:
+    """What another process would load."""
+    async with on_disk(root) as store:
+        return await store.load(session_id)
+
+
 async def refusal(root: Path, session_id: str) -> str:
-    """The kind of the error loading raises; the log must be as it was, and stay refused."""
+    """The kind of the error loading raises; the log must be as it was, stay refused, and unclaimed."""
     before = tree_of(root)
-    store = JsonlStore(root)
-    with pytest.raises(StoreError) as raised:
-        await store.load(session_id)
-    with pytest.raises(NotFound):
-        await store.append(session_id, [], first_seq=0, durable=False)
+    async with on_disk(root) as store, on_disk(root) as other:
+        with pytest.raises(StoreError) as raised:
+            await store.load(session_id)
+        for again in (store.load, other.load, other.peek):
+            with pytest.raises(StoreError) as repeated:
+                await again(session_id)
+            assert repeated.value.kind == raised.value.kind
+        with pytest.raises(NotFound):
+            await store.append(session_id, [], first_seq=0, durable=False)
     assert tree_of(root) == before
     return raised.value.kind
+
+
+async def mended(root: Path, session_id: str, whole: bytes) -> int:
+    """How many rows load gives of a torn log; repair cuts it to `whole`, and it goes on from there."""
+    torn = log_path(root).read_bytes()
+    async with on_disk(root) as store:
+        _, rows = await store.load(session_id)
+        assert log_path(root).read_bytes() == torn
+        with pytest.raises(StoreError, match="does not end where it was left"):
+            await store.append(session_id, one_turn(3, len(rows)), first_seq=len(rows), durable=False)
+
+        await store.repair(session_id, [])
+        assert log_path(root).read_bytes() == whole
+        await store.append(session_id, one_turn(3, len(rows)), first_seq=len(rows), durable=False)
+    return len(rows)
 
 
 def rewritten(path: Path, change: Callable[[list[bytes]], object]) -> None:
@@ -127,12 +178,11 @@ async def test_a_log_is_a_header_row_and_one_row_per_fact(root: Path, tmp_path: 
     ]
 
 
-async def test_a_run_is_one_row(root: Path) -> None:
+async def test_a_run_is_one_row(root: Path, store: JsonlStore) -> None:
     """Contract 1: `assistant/run` stands for many chunk facts; a file without it is several times as long."""
     header = new_header()
     run = AssistantRun(1, 1, 1, 0, TextDelta, 0, TIME_MS)
     run.texts, run.dt_ms = ["Hel", "lo"], [0, 12]
-    store = JsonlStore(root)
 
     await store.create(header)
     await store.append(header.id, [run], first_seq=0, durable=False)
@@ -155,9 +205,10 @@ async def test_a_run_is_one_row(root: Path) -> None:
     ]
 
 
-async def test_a_session_lies_in_the_folder_of_its_directory_as_spelled(root: Path) -> None:
+async def test_a_session_lies_in_the_folder_of_its_directory_as_spelled(
+    root: Path, store: JsonlStore
+) -> None:
     """Our promise: `sessions/cwd-<first 12 hex of sha256(cwd)>/<id>.jsonl`, `_no-cwd` without one."""
-    store = JsonlStore(root)
 
     await store.create(SessionHeader("here", TIME_MS, "/some/where"))
     await store.create(SessionHeader("nowhere", TIME_MS))
@@ -176,12 +227,12 @@ async def test_a_session_is_found_whatever_becomes_of_a_link_on_its_way(root: Pa
     link = tmp_path / "current"
     link.symlink_to(tmp_path / "one")
     header = SessionHeader("linked", TIME_MS, str(link))
-    await JsonlStore(root).create(header)
+    await stored(root, header, turns=0)
 
     link.unlink()
     link.symlink_to(tmp_path / "two")
 
-    assert await JsonlStore(root).load("linked") == (header, [])
+    assert await loaded_by(root, "linked") == (header, [])
 
 
 async def test_nobody_else_may_read_a_session(root: Path) -> None:
@@ -196,10 +247,10 @@ async def test_nobody_else_may_read_a_session(root: Path) -> None:
 async def test_a_relative_root_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spec loop 1.10: root is resolved to absolute once."""
     monkeypatch.chdir(tmp_path)
-    store = JsonlStore("state")
-    monkeypatch.chdir("/")
+    async with opened(JsonlStore("state")) as store:
+        monkeypatch.chdir("/")
 
-    await store.create(new_header())
+        await store.create(new_header())
 
     assert log_path(tmp_path / "state")
 
@@ -216,7 +267,7 @@ async def test_a_header_longer_than_a_block_comes_back(root: Path) -> None:
     header = new_header("/" + "/".join(["long-name" * 20] * 60))
     await stored(root, header, turns=1)
 
-    loaded, _ = await JsonlStore(root).load(header.id)
+    loaded, _ = await loaded_by(root, header.id)
 
     assert loaded == header
 
@@ -243,13 +294,57 @@ async def test_two_creators_of_one_id_get_one_session(root: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("cut", [1, 20])
-async def test_a_torn_last_row_is_unclosed(root: Path, cut: int) -> None:
+async def test_a_torn_last_row_is_left_out_and_cut_off(root: Path, cut: int) -> None:
     """Spec loop 1.10: only newline-terminated lines count."""
     header = new_header()
     path = await stored(root, header)
-    path.write_bytes(path.read_bytes()[:-cut])
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(rows)[:-cut])
 
-    assert await refusal(root, header.id) == "unclosed"
+    assert await mended(root, header.id, b"".join(rows[:-1])) == 13
+
+
+async def test_cutting_a_torn_tail_reaches_the_disk_before_anything_is_added(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Store seam, repair: durably; a tail that came back behind new rows would be damage inside a log."""
+    header = new_header()
+    path = await stored(root, header)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"torn")
+    synced: list[int] = []
+
+    async with on_disk(root) as store:
+        await store.load(header.id)
+        monkeypatch.setattr(jsonl, "sync_data", lambda fd: synced.append(os.fstat(fd).st_size))
+        monkeypatch.setattr(files, "sync_data", lambda fd: synced.append(os.fstat(fd).st_size))
+        await store.repair(header.id, one_turn(3, 14))
+
+    assert synced == [len(whole), path.stat().st_size]
+
+
+async def test_a_disk_that_fails_under_repair_is_an_io_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Store seam: the tail stays until a later repair can cut it."""
+    header = new_header()
+    path = await stored(root, header)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"torn")
+
+    def failing(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async with on_disk(root) as store:
+        await store.load(header.id)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "ftruncate", failing)
+            with pytest.raises(StoreError, match="repair the log") as raised:
+                await store.repair(header.id, [])
+        await store.repair(header.id, [])
+
+    assert raised.value.kind == "io"
+    assert path.read_bytes() == whole
 
 
 @pytest.mark.parametrize(
@@ -267,13 +362,14 @@ async def test_a_torn_last_row_is_unclosed(root: Path, cut: int) -> None:
         b'{"seq":20,"time":1,"type":"session/rainbow","data":{}}\n',
     ],
 )
-async def test_a_bad_tail_behind_the_last_turn_is_unclosed(root: Path, tail: bytes) -> None:
+async def test_a_bad_tail_behind_the_last_turn_is_cut_off(root: Path, tail: bytes) -> None:
     """Contract 1: the torn tail starts at the first unterminated, unparsable or non-contiguous row."""
     header = new_header()
     path = await stored(root, header)
-    path.write_bytes(path.read_bytes() + tail)
+    whole = path.read_bytes()
+    path.write_bytes(whole + tail)
 
-    assert await refusal(root, header.id) == "unclosed"
+    assert await mended(root, header.id, whole) == 14
 
 
 @pytest.mark.parametrize("row", range(1, 15))
@@ -287,14 +383,15 @@ async def test_an_unreadable_row_at_or_before_the_end_of_a_turn_is_corruption(ro
     assert await refusal(root, header.id) == "corrupt"
 
 
-async def test_an_unreadable_end_of_the_last_turn_is_unclosed(root: Path) -> None:
+async def test_an_unreadable_end_of_the_last_turn_is_cut_off(root: Path) -> None:
     """Contract 1: nothing behind the damage says that the turn ever ended."""
     header = new_header()
     path = await stored(root, header)
+    rows = path.read_bytes().splitlines(keepends=True)
 
     rewritten(path, lambda rows: rows.__setitem__(-1, b"{broken"))
 
-    assert await refusal(root, header.id) == "unclosed"
+    assert await mended(root, header.id, b"".join(rows[:-1])) == 13
 
 
 @pytest.mark.parametrize("row", range(1, 15))
@@ -328,15 +425,112 @@ async def test_a_turn_that_says_it_ended_is_never_taken_for_a_cut_off_one(
     assert await refusal(root, header.id) == "corrupt"
 
 
-async def test_a_row_of_a_turn_behind_its_end_is_unclosed(root: Path) -> None:
-    """Contract 1: step and turn facts need their enclosure."""
-    header = new_header()
-    path = await stored(root, header)
-    (stray,) = bytes_of(placed_facts([StepEnd(2, 1)], 14))
+TURNS = [*one_turn(1), *one_turn(2, 7), *one_turn(3, 14)]
+DAMAGED = SessionHeader("damaged", TIME_MS, "/")
+LINES = [orjson.dumps(header_to_json(DAMAGED)), *bytes_of(TURNS)]
+WHOLE = b"".join(line + b"\n" for line in LINES)
+ENDS = {at for at, fact in enumerate(TURNS) if isinstance(fact, TurnEnd)}
 
-    rewritten(path, lambda rows: rows.append(stray))
 
-    assert await refusal(root, header.id) == "unclosed"
+def line_at(offset: int) -> int:
+    """The line a byte of WHOLE belongs to; its newline is part of it."""
+    return WHOLE.count(b"\n", 0, offset)
+
+
+@pytest.fixture(scope="module")
+def damaged_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("damaged")
+    bucket = root / "sessions" / bucket_name(DAMAGED.cwd)
+    bucket.mkdir(parents=True)
+    return root
+
+
+async def read_damaged(root: Path, data: bytes) -> list[bytes] | str:
+    """The rows load gives of a log with these bytes, or the kind of its error; repaired, it loads again."""
+    path = root / "sessions" / bucket_name(DAMAGED.cwd) / f"{DAMAGED.id}.jsonl"
+    path.write_bytes(data)
+    async with on_disk(root) as store:
+        try:
+            _, rows = await store.load(DAMAGED.id)
+        except StoreError as error:
+            assert path.read_bytes() == data
+            return error.kind
+        await store.repair(DAMAGED.id, closers(rows))
+    _, after = await loaded_by(root, DAMAGED.id)
+    assert after[-1:] == [] or isinstance(after[-1], TurnEnd)
+    assert bytes_of(after)[: len(rows)] == bytes_of(rows)
+    return bytes_of(rows)
+
+
+def read_bytes(data: bytes) -> list[bytes] | str:
+    """The same without a disk, quick enough for every byte there is."""
+    try:
+        _, rows, size = read_log(data, DAMAGED.id)
+    except StoreError as error:
+        return error.kind
+    added = b"".join(row + b"\n" for row in bytes_of(closers(rows)))
+    _, after, all_of_it = read_log(data[:size] + added, DAMAGED.id)
+    assert all_of_it == size + len(added)
+    assert bytes_of(after)[: len(rows)] == bytes_of(rows)
+    return bytes_of(rows)
+
+
+def test_wherever_a_log_is_cut_its_whole_rows_survive() -> None:
+    """Issue, tests: truncate at every byte offset; never another error, never a whole turn lost."""
+    for cut in range(len(WHOLE)):
+        whole_lines = WHOLE.count(b"\n", 0, cut)
+
+        found = read_bytes(WHOLE[:cut])
+
+        assert found == (LINES[1:whole_lines] if whole_lines else "corrupt"), cut
+
+
+def require_honest(found: list[bytes] | str, first: int, last: int) -> None:
+    """With lines `first` to `last` damaged, what is found is all that is whole, or a clear refusal."""
+    if isinstance(found, str):
+        assert found in {"corrupt", "version"}
+        return
+    rows = LINES[1:]
+    kept = len(found)
+    before = max(first - 1, 0)
+    assert found[:before] == rows[:before]
+    if kept <= before:
+        assert first == 0 or kept == before
+    lost_ends = {end for end in ENDS if end >= last and end >= kept}
+    assert not lost_ends, "a whole turn behind the damage is gone, and nobody says so"
+
+
+@pytest.mark.parametrize("change", [b"", b"\n", b"\0", b"x", b"7", b'"', b"}", b"\xff"], ids=repr)
+def test_wherever_one_byte_is_damaged_the_rest_survives_or_the_error_is_clear(change: bytes) -> None:
+    """Issue, tests: corrupt at every byte offset."""
+    for offset in range(len(WHOLE)):
+        found = read_bytes(WHOLE[:offset] + change + WHOLE[offset + 1 :])
+
+        line = line_at(offset)
+        require_honest(found, line, line + 1 if WHOLE[offset : offset + 1] == b"\n" else line)
+
+
+@given(
+    start=st.integers(0, len(WHOLE)), size=st.integers(0, 400), junk=st.binary(max_size=40), cut=st.booleans()
+)
+@unhurried_in_fixtures
+def test_whatever_is_written_over_a_log_the_rest_survives_or_the_error_is_clear(
+    damaged_root: Path, start: int, size: int, junk: bytes, cut: bool
+) -> None:
+    """Issue, tests: longest valid prefix, or a clear error; never an exception of another kind."""
+    end = len(WHOLE) if cut else min(start + size, len(WHOLE))
+
+    found = anyio.run(read_damaged, damaged_root, WHOLE[:start] + junk + WHOLE[end:])
+
+    require_honest(found, line_at(start), line_at(end))
+
+
+@given(junk=st.binary(max_size=200))
+@unhurried_in_fixtures
+def test_bytes_that_never_were_a_log_are_refused(junk: bytes) -> None:
+    """Our promise: reading is total."""
+    with pytest.raises(StoreError):
+        read_log(junk, "some-id")
 
 
 async def test_a_fact_of_an_unknown_type_is_another_version(root: Path) -> None:
@@ -419,30 +613,28 @@ async def test_foreign_files_among_the_folders_are_passed_over(root: Path) -> No
     await stored(root, header, turns=0)
     (root / "sessions/.DS_Store").write_text("whatever a file manager leaves")
 
-    assert await JsonlStore(root).load(header.id) == (header, [])
+    assert await loaded_by(root, header.id) == (header, [])
 
 
 async def test_a_log_somebody_else_wrote_to_is_left_alone(root: Path) -> None:
-    """Our promise: two writers never interleave rows; the second learns of the first."""
+    """Our promise: rows never interleave with what else came into the file."""
     header = new_header()
-    await stored(root, header, turns=1)
-    late, early = JsonlStore(root), JsonlStore(root)
-    await late.load(header.id)
-    await early.load(header.id)
-    await early.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
-    before = tree_of(root)
+    path = await stored(root, header, turns=1)
+    async with on_disk(root) as store:
+        await store.load(header.id)
+        path.write_bytes(path.read_bytes() + b"from a program that takes no claims\n")
+        before = tree_of(root)
 
-    with pytest.raises(StoreError, match="does not end where it was left") as raised:
-        await late.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
+        with pytest.raises(StoreError, match="does not end where it was left") as raised:
+            await store.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
 
     assert raised.value.kind == "io"
     assert tree_of(root) == before
 
 
-async def test_a_log_that_vanished_is_an_io_error(root: Path) -> None:
+async def test_a_log_that_vanished_is_an_io_error(root: Path, store: JsonlStore) -> None:
     """Our promise: an append never makes a log without a header."""
     header = new_header()
-    store = JsonlStore(root)
     await store.create(header)
     log_path(root).unlink()
 
@@ -453,36 +645,11 @@ async def test_a_log_that_vanished_is_an_io_error(root: Path) -> None:
     assert not list(root.rglob("*.jsonl"))
 
 
-async def test_a_load_that_took_long_never_sets_a_log_back(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_failed_sync_takes_the_rows_back(
+    root: Path, store: JsonlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our promise: of two first loads at once, the one that ends last may have read an older log."""
-    header = new_header()
-    await stored(root, header, turns=1)
-    store = JsonlStore(root)
-    has_read, go_on = Event(), Event()
-
-    def waiting(*_: object) -> None:
-        has_read.set()
-        assert go_on.wait(10)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(jsonl, "_check_folder", waiting)
-        async with create_task_group() as tasks:
-            tasks.start_soon(store.load, header.id)
-            await to_thread.run_sync(has_read.wait, 10)
-            patch.undo()
-            await store.load(header.id)
-            await store.append(header.id, one_turn(2, 7), first_seq=7, durable=False)
-            go_on.set()
-
-    await store.append(header.id, one_turn(3, 14), first_seq=14, durable=False)
-
-
-async def test_a_failed_sync_takes_the_rows_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Store seam: all of the facts or none of them, also when the disk fails at the last moment."""
     header = new_header()
-    store = JsonlStore(root)
     await store.create(header)
     before = tree_of(root)
 
@@ -490,7 +657,7 @@ async def test_a_failed_sync_takes_the_rows_back(root: Path, monkeypatch: pytest
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("agent_loop.persistence.jsonl._sync_data", failing)
+        patch.setattr("agent_loop.persistence.files.sync_data", failing)
         with pytest.raises(StoreError, match="Input/output error"):
             await store.append(header.id, one_turn(), first_seq=0, durable=True)
 
@@ -507,12 +674,12 @@ async def test_short_writes_are_carried_on(root: Path, monkeypatch: pytest.Monke
     await stored(root, header, turns=2)
     monkeypatch.undo()
 
-    _, loaded = await JsonlStore(root).load(header.id)
+    _, loaded = await loaded_by(root, header.id)
     assert bytes_of(loaded) == bytes_of([*one_turn(1), *one_turn(2, 7)])
 
 
 async def test_the_disk_learns_the_files_name_before_its_first_durable_rows(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, store: JsonlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Store seam: durable means the disk has them; a file without a name is lost all the same."""
     header = new_header("/")
@@ -529,8 +696,7 @@ async def test_the_disk_learns_the_files_name_before_its_first_durable_rows(
         return noting
 
     monkeypatch.setattr(os, "fsync", noted(fsync))
-    monkeypatch.setattr("agent_loop.persistence.jsonl._sync_data", noted(sync_data))
-    store = JsonlStore(root)
+    monkeypatch.setattr("agent_loop.persistence.files.sync_data", noted(sync_data))
     await store.load(header.id)
 
     await store.append(header.id, one_turn(1), first_seq=0, durable=False)
@@ -541,7 +707,7 @@ async def test_the_disk_learns_the_files_name_before_its_first_durable_rows(
 
 
 async def test_the_disk_is_never_waited_for_on_the_event_loop(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, store: JsonlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Contract 6: fsync in a worker thread; so is everything else that may block."""
     threads: set[int] = set()
@@ -558,7 +724,6 @@ async def test_the_disk_is_never_waited_for_on_the_event_loop(
     monkeypatch.setattr(os, "listdir", noted(listdir))
     monkeypatch.setattr(Path, "read_bytes", noted(read_bytes))
     header = new_header("/")
-    store = JsonlStore(root)
 
     await store.create(header)
     await store.append(header.id, one_turn(), first_seq=0, durable=True)
@@ -575,12 +740,103 @@ async def test_a_hundred_thousand_facts_come_back(root: Path) -> None:
     facts = placed_facts(
         [start, *(AssistantChunk(1, 1, 1, TextDelta(0, str(at))) for at in range(100_000)), end]
     )
-    store = JsonlStore(root)
-    await store.create(header)
-    await store.append(header.id, facts, first_seq=0, durable=False)
+    async with on_disk(root) as store:
+        await store.create(header)
+        await store.append(header.id, facts, first_seq=0, durable=False)
 
-    _, loaded = await JsonlStore(root).load(header.id)
+    _, loaded = await loaded_by(root, header.id)
 
     assert len(loaded) == len(facts)
     assert bytes_of(loaded[-2:]) == bytes_of(facts[-2:])
     assert isinstance(loaded[-1], TurnEnd)
+
+
+async def test_a_title_lies_beside_its_log_and_only_helps_the_list(root: Path, store: JsonlStore) -> None:
+    """Our promise: `<id>.title` next to the log, 0600; without it the list falls back on the first words."""
+    header = new_header()
+    named = placed_facts([SessionTitle("Named", "user")], 7)
+    await store.create(header)
+    await store.append(header.id, [*one_turn(), *named], first_seq=0, durable=False)
+    kept = log_path(root).with_suffix(".title")
+    first = await titles(store)
+    mode = stat.S_IMODE(kept.stat().st_mode)
+
+    kept.unlink()
+
+    assert (first, mode) == ({header.id: "Named"}, 0o600)
+    assert await titles(store) == {header.id: "hi"}
+    assert bytes_of((await store.load(header.id))[1]) == bytes_of([*one_turn(), *named])
+
+
+async def test_a_title_that_cannot_be_kept_costs_no_fact(
+    root: Path, store: JsonlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our promise: what only helps a list never fails a write, and leaves no draft behind."""
+    header = new_header()
+    named = placed_facts([SessionTitle("Named", "user")])
+
+    def failing(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    await store.create(header)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", failing)
+        await store.append(header.id, named, first_seq=0, durable=False)
+
+    assert bytes_of((await store.load(header.id))[1]) == bytes_of(named)
+    assert [path.name for path in root.rglob("*") if path.is_file()] == [f"{header.id}.jsonl"]
+
+
+async def test_a_claim_that_fails_for_another_reason_is_an_io_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Store seam: `locked` says that another process is at it, so nothing else may say it."""
+    header = new_header()
+    await stored(root, header)
+
+    def failing(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", failing)
+    async with on_disk(root) as store:
+        with pytest.raises(StoreError, match="No locks available") as raised:
+            await store.load(header.id)
+        with pytest.raises(NotFound):
+            await store.append(header.id, [], first_seq=14, durable=False)
+
+    assert raised.value.kind == "io"
+
+
+async def test_claims_and_refusals_leave_no_descriptor_open(root: Path) -> None:
+    """Our promise: a server that runs for weeks does not run out of descriptors."""
+    if not os.path.exists("/proc/self/fd"):
+        pytest.skip("only Linux shows a process its open files")
+    headers = [new_header() for _ in range(5)]
+    async with on_disk(root) as store, on_disk(root) as other:
+        await store.create(headers[0])
+        before = len(os.listdir("/proc/self/fd"))
+
+        for header in headers[1:]:
+            await store.create(header)
+            with pytest.raises(StoreError):
+                await other.load(header.id)
+            with pytest.raises(StoreError):
+                await other.delete(header.id)
+            await store.load(header.id)
+            await store.list_sessions(cwd="/nowhere", cursor=None, limit=1)
+            await store.release(header.id)
+            await other.delete(header.id)
+
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_a_killed_creator_leaves_no_session(root: Path, store: JsonlStore) -> None:
+    """Our promise: a draft is no log; what a crash left of one is in nobody's way."""
+    header = new_header()
+    await store.create(header)
+    (log_path(root).parent / ".draft-0").write_bytes(b'{"type":"session"')
+    (log_path(root).parent / "notes.txt").write_text("foreign")
+
+    await store.append(header.id, one_turn(), first_seq=0, durable=False)
+
+    assert await titles(store) == {header.id: "hi"}

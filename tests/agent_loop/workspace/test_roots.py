@@ -45,6 +45,15 @@ def test_no_spelling_of_a_path_leads_out(tree: Path, parts: list[str], absolute:
 
 
 @pytest.mark.parametrize(
+    "path", ["loop/../in", "loop/../out", "loop/../out/secret", "a/../loop/../up/outside"]
+)
+def test_a_path_through_a_link_that_leads_to_itself_is_refused(tree: Path, path: str) -> None:
+    """Contracts 12: what `realpath` gives up on may still be a link that leads out."""
+    with pytest.raises(OutsideRoots, match="leads to itself"):
+        Roots(str(tree / "root")).resolve(path)
+
+
+@pytest.mark.parametrize(
     "path", ["..", "../outside/secret", "out/secret", "up", "in/../../../outside", "/etc/passwd", "~"]
 )
 def test_a_path_out_of_the_roots_is_refused_and_both_are_named(tree: Path, path: str) -> None:
