@@ -1,4 +1,4 @@
-"""A model server on loopback: chat completions as a stream of events, fast enough never to be waited for.
+"""A model server on loopback: answers in OpenAI's and Anthropic's events, fast enough never to be waited for.
 
 Answers what the last message asks: `bench deltas=N pause_ms=M`. Prints its port, and leaves when stdin
 closes. HTTP is read just well enough for a client that sends a length with its body.
@@ -6,7 +6,7 @@ closes. HTTP is read just well enough for a client that sends a length with its 
 
 import asyncio
 import sys
-from typing import Final
+from typing import Final, NamedTuple
 
 EVENTS_PER_WRITE: Final = 64
 ASKED: Final = b"bench deltas="
@@ -15,17 +15,43 @@ _HEADERS: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
     b"transfer-encoding: chunked\r\n\r\n"
 )
-_EVENT: Final = (
+
+
+class Format(NamedTuple):
+    """How one format says an answer; `event` takes a delta's number, `last` how many there were."""
+
+    first: bytes
+    event: bytes
+    last: bytes
+
+
+_OPENAI: Final = Format(
+    b"",
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"bench",'
-    b'"choices":[{"index":0,"delta":{"content":"%07d "},"finish_reason":null}]}\n\n'
-)
-_LAST: Final = (
+    b'"choices":[{"index":0,"delta":{"content":"%07d "},"finish_reason":null}]}\n\n',
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"bench",'
     b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"bench",'
     b'"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":%d,"total_tokens":1}}\n\n'
-    b"data: [DONE]\n\n"
+    b"data: [DONE]\n\n",
 )
+_ANTHROPIC: Final = Format(
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","type":"message",'
+    b'"role":"assistant","model":"bench","content":[],"stop_reason":null,"stop_sequence":null,'
+    b'"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+    b'"content_block":{"type":"text","text":""}}\n\n'
+    b'event: ping\ndata: {"type": "ping"}\n\n',
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
+    b'"delta":{"type":"text_delta","text":"%07d "}}\n\n',
+    b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn",'
+    b'"stop_sequence":null},"usage":{"output_tokens":%d}}\n\n'
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+)
+FORMATS: Final = {b"/chat/completions": _OPENAI, b"/v1/messages": _ANTHROPIC}
+"""The format by the end of the path."""
+
 _NOT_FOUND: Final = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -70,34 +96,38 @@ class Connection(asyncio.Protocol):
         body = bytes(self._buffer[head_end + 4 : end])
         del self._buffer[:end]
         asked = body.rfind(ASKED)
-        if not head.startswith(b"POST ") or b"/chat/completions" not in head.split(b"\r\n")[0] or asked < 0:
+        method, path, _ = head.split(b"\r\n")[0].split(b" ")
+        said = next((said for end, said in FORMATS.items() if path.endswith(end)), None)
+        if method != b"POST" or said is None or asked < 0:
             self._transport.write(_NOT_FOUND)
             return
         words = body[asked : body.index(b'"', asked)].split()[1:]
         plan = {name: float(value) for name, _, value in (word.decode().partition("=") for word in words)}
-        answer = self._answer(int(plan["deltas"]), plan["pause_ms"] / 1000)
+        answer = self._answer(said, int(plan["deltas"]), plan["pause_ms"] / 1000)
         self._answering = asyncio.get_running_loop().create_task(answer)
 
-    async def _answer(self, deltas: int, pause_s: float) -> None:
+    async def _answer(self, said: Format, deltas: int, pause_s: float) -> None:
         self._transport.write(_HEADERS)
+        if said.first:
+            self._chunk(said.first)
         if pause_s:
-            await self._paced(deltas, pause_s)
+            await self._paced(said.event, deltas, pause_s)
         else:
             for first in range(0, deltas, EVENTS_PER_WRITE):
                 self._chunk(
-                    b"".join(_EVENT % at for at in range(first, min(first + EVENTS_PER_WRITE, deltas)))
+                    b"".join(said.event % at for at in range(first, min(first + EVENTS_PER_WRITE, deltas)))
                 )
                 await asyncio.sleep(0)
                 await self._room.wait()
-        self._chunk(_LAST % deltas)
+        self._chunk(said.last % deltas)
         self._transport.write(b"0\r\n\r\n")
 
-    async def _paced(self, deltas: int, pause_s: float) -> None:
+    async def _paced(self, event: bytes, deltas: int, pause_s: float) -> None:
         """Paced against the clock, so that a late timer does not slow the whole stream."""
         clock = asyncio.get_running_loop().time
         due = clock()
         for at in range(deltas):
-            self._chunk(_EVENT % at)
+            self._chunk(event % at)
             due += pause_s
             await asyncio.sleep(max(0.0, due - clock()))
 

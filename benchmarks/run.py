@@ -16,7 +16,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from bench.agents import BLAST, FLOOR, OPENAI, OURS, SDK, Launch, Script, prepare
+from bench.agents import BLAST, FLOOR, OURS, SCRIPTED, SDK, Launch, Script, prepare
 from bench.figures import (
     ALONE,
     CEILING,
@@ -25,6 +25,7 @@ from bench.figures import (
     HISTORY,
     LIST,
     PARTS,
+    PROVIDER,
     REPLAY,
     STALL,
     STORE,
@@ -33,11 +34,11 @@ from bench.figures import (
 from bench.model import model_server
 from bench.results import result
 from bench.samples import Samples
-from bench.scenes import alone, ceiling, crowd, history, listing, replay, stall, store
+from bench.scenes import alone, ceiling, crowd, history, listing, provider, replay, stall, store
 from bench.sizes import QUICK, Sizes
 from bench.table import as_text, write_json
 
-WITHOUT_ANCHORS = (HISTORY, STORE, REPLAY, LIST)
+WITHOUT_ANCHORS = (HISTORY, PROVIDER, STORE, REPLAY, LIST)
 """Scenes that compare ours with itself, or with something that is no agent."""
 
 
@@ -60,6 +61,8 @@ class Run:
             self._each(CEILING, number, None, lambda _, launch: ceiling.measure(launch, self._sizes))
             self._each(CROWD, number, crowd.script, self._crowd)
             self._stall(number)
+        if agents := self._agents(PROVIDER):
+            provider.measure(agents, self._model_url, self._sizes, rounds, self.samples)
         if self._agents(STORE):
             store.measure(self._fresh(), self._sizes, rounds, self.samples)
         if self._agents(REPLAY):
@@ -91,7 +94,7 @@ class Run:
                 self.samples.add(agent, number, measure(agent, launch))
 
     def _crowd(self, agent: str, launch: Launch) -> dict[str, float]:
-        return crowd.measure(launch, self._sizes, paced=agent in (SDK, FLOOR, OPENAI))
+        return crowd.measure(launch, self._sizes, paced=agent != SCRIPTED)
 
     def _stall(self, number: int) -> None:
         script = stall.script(self._sizes)

@@ -19,8 +19,9 @@ SDK: Final = "sdk"
 FLOOR: Final = "floor"
 SCRIPTED: Final = "scripted"
 OPENAI: Final = "openai"
+ANTHROPIC: Final = "anthropic"
 BLAST: Final = "blast"
-OURS: Final = (SCRIPTED, OPENAI)
+OURS: Final = (SCRIPTED, OPENAI, ANTHROPIC)
 _ANCHORS: Final = {SDK: "sdk_agent.py", FLOOR: "floor_agent.py", BLAST: "blast_agent.py"}
 
 Script = Sequence[Sequence[int]]
@@ -65,9 +66,9 @@ def prepare(agent: str, home: Path, script: Script, model_url: str) -> Launch:
 
     state.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "acp_server", "--state-dir", str(state)]
-    if agent == OPENAI:
-        command += ["--model", "openai/bench"]
-        env |= {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "bench"}
+    if agent in (OPENAI, ANTHROPIC):
+        command += ["--model", f"{agent}/bench"]
+        env |= {f"{agent.upper()}_BASE_URL": model_url, f"{agent.upper()}_API_KEY": "bench"}
     else:
         path = home / "script.jsonl"
         _write_script(path, script)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bench.agents import BLAST, OPENAI, SCRIPTED
+from bench.agents import ANTHROPIC, BLAST, OPENAI, SCRIPTED
 
 Goal = Literal["sdk<=", "sdk>=", "sdk", "<=", ""]
 """What must and aim are held against: the ratio to the SDK anchor, at most or at least; the value itself.
@@ -16,6 +16,7 @@ CROWD: Final = "crowd"
 STALL: Final = "stall"
 HISTORY: Final = "history"
 STORE: Final = "store"
+PROVIDER: Final = "provider"
 REPLAY: Final = "replay"
 LIST: Final = "list"
 CEILING: Final = "ceiling"
@@ -24,6 +25,8 @@ SCENES: Final = {
     "start": ALONE,
     "scripted": ALONE,
     "openai": ALONE,
+    "anthropic": ALONE,
+    "provider": PROVIDER,
     "memory": ALONE,
     "cancel": CROWD,
     "eight": CROWD,
@@ -82,6 +85,12 @@ FIGURES: Final = (
     Figure("scripted", SCRIPTED, "stream.cpu_us", "scripted: CPU us per delta", "sdk<=", 0.15, 0.10),
     Figure("openai", OPENAI, "stream.per_s", "openai: deltas/s", "sdk>=", 3, 5),
     Figure("openai", OPENAI, "stream.cpu_us", "openai: CPU us per delta", "sdk<=", 0.3, 0.2),
+    Figure("anthropic", ANTHROPIC, "stream.per_s", "anthropic: deltas/s", "sdk>=", 2.5, 5),
+    Figure("anthropic", ANTHROPIC, "stream.cpu_us", "anthropic: CPU us per delta", "sdk<=", 0.4, 0.2),
+    Figure("provider", OPENAI, "provider.cpu_us", "openai alone: CPU us per delta"),
+    Figure("provider", OPENAI, "provider.ratio", "- over the SDK's typed stream", "<=", 0.25),
+    Figure("provider", ANTHROPIC, "provider.cpu_us", "anthropic alone: CPU us per delta"),
+    Figure("provider", ANTHROPIC, "provider.ratio", "- over the SDK's typed stream", "<=", 0.25),
     Figure("memory", SCRIPTED, "memory.idle_mb", "MB idle, no provider SDK", "sdk<=", 1.15, 1.0),
     Figure("memory", OPENAI, "memory.warm_mb", "MB with the provider SDK loaded", "sdk<=", 1.6),
     Figure("memory", SCRIPTED, "memory.peak_mb", "MB at most, scripted stream", "sdk"),

@@ -33,6 +33,14 @@ def test_a_quick_run_reaches_what_does_not_depend_on_the_machine_for_stored_sess
     assert [marks[f"store.{name}"] for name in ("syncs", "bytes_ratio", "slow_bytes_ratio")] == ["ok"] * 3
 
 
+def test_a_quick_run_streams_through_both_formats_and_both_sdks(tmp_path: Path) -> None:
+    """Issue "Real models", speed: deltas through each provider, and next to the SDK's own typed stream."""
+    figures = quick_run(tmp_path, "openai,anthropic,provider")
+
+    assert {figure["part"] for figure in figures} == {"openai", "anthropic", "provider", "client"}
+    assert all(figure["result"]["value"] > 0 for figure in figures)
+
+
 def quick_run(tmp_path: Path, only: str) -> list[dict[str, Any]]:
     """The figures of a run of those parts that went well."""
     told = tmp_path / "figures.json"
