@@ -15,7 +15,8 @@ P = TypeVar("P", bound="Params")
 class Params(BaseModel):
     """Base of all: strict types, extra members ignored."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    # Deferred: a method's first request pays for its checks, not the start, which needs two of the seven.
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, defer_build=True)
 
 
 class InitializeParams(Params):
