@@ -25,7 +25,7 @@ from agent_loop.persistence import files
 from tests.doubles.memory_editor import INITIALIZE, connected
 from tests.doubles.memory_model import STOP, Item, MemoryModel, calls, says
 
-CALLS_PER_DELTA_AT_MOST = 33
+CALLS_PER_DELTA_AT_MOST = 28
 DELTAS_PER_PACE = 64
 FIXED_WRITES_AT_MOST = 12
 
