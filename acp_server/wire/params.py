@@ -34,8 +34,8 @@ class SessionParams(Params):
 
 class NewSessionParams(Params):
     cwd: str
-    mcpServers: list[Any] = Field(default_factory=list)
-    additionalDirectories: list[Any] = Field(default_factory=list)
+    mcpServers: list[Any] = []
+    additionalDirectories: list[Any] = []
 
     @field_validator("mcpServers", "additionalDirectories", mode="before")
     @classmethod
