@@ -7,9 +7,11 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, assert_never
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
@@ -119,9 +121,10 @@ class Harness:
             HarnessError: `cwd` (code CWD), or one of `additional` (code ROOT), is no directory.
             StoreError: The session could not be stored.
         """
-        options = self._options()
-        await _require_directories(cwd, additional)
-        return await self.agents.create(NewAgent(new_id(), cwd, additional=additional, options=options))
+        new = NewAgent(new_id(), cwd, additional=additional, options=self._options())
+        # Storing is not interrupted; a request cancelled by now shall leave nothing.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return await self._factory.create(new, partial(_require_directories, cwd, *additional))
 
     async def resume_session(
         self,
@@ -138,7 +141,7 @@ class Harness:
             ConfigError, NotFound, StoreError, Duplicate: See `create_session` and `AgentFactory.resume`.
         """
         options = self._options()
-        await _require_directories(None, additional)
+        await to_thread.run_sync(_require_directories, None, *additional)
         return await self._factory.resume(session_id, options, check, additional)
 
     async def fork_session(
@@ -150,7 +153,7 @@ class Harness:
     ) -> AgentHandle:
         """A fresh session that begins with another's whole turns; raises what `resume_session` does."""
         options = self._options()
-        await _require_directories(cwd, additional)
+        await to_thread.run_sync(_require_directories, cwd, *additional)
         new = NewAgent(new_id(), cwd, additional=additional, options=options)
         return await self._factory.fork(parent_id, new, check)
 
@@ -278,16 +281,6 @@ def _provider(model: ResolvedModel) -> Provider:
             assert_never(model.kind)
 
 
-async def _require_directories(cwd: str | None, additional: tuple[str, ...]) -> None:
-    missing = await to_thread.run_sync(
-        lambda: next(
-            (path for path in (cwd, *additional) if path is not None and not os.path.isdir(path)), None
-        )
-    )
-    if missing is not None:
-        raise HarnessError(f"{missing} is no directory", code="CWD" if missing == cwd else "ROOT")
-
-
 def _bundled_tools() -> tuple[Tool[Any], ...]:
     # Imported by whoever needs the first tool: no session is asked for its argument models.
     from agent_loop.tools.bundled import bundled_tools
@@ -298,6 +291,12 @@ def _bundled_tools() -> tuple[Tool[Any], ...]:
 def _import_for_a_prompt() -> None:
     import agent_loop.loop.turn
     import agent_loop.tools.bundled  # noqa: F401
+
+
+def _require_directories(cwd: str | None, *additional: str) -> None:
+    for path in (cwd, *additional):
+        if path is not None and not os.path.isdir(path):
+            raise HarnessError(f"{path} is no directory", code="CWD" if path == cwd else "ROOT")
 
 
 def _report(name: str, error: BaseException) -> None:
