@@ -15,7 +15,11 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(dataclasses.field,))
 def record(cls: type[T]) -> type[T]:
-    """Make a slotted value class: compared by its fields, hashable when they are, not to be changed."""
+    """Make a slotted value class: compared by its fields, hashable when they are, not to be changed.
+
+    What a dataclass does after its `__init__` (`__post_init__`) a record does not.
+    """
+    # By name, each field as `make_dataclass` takes it.
     own = {
         name: (name, hint, *([vars(cls)[name]] if name in vars(cls) else []))
         for name, hint in get_annotations(cls).items()
