@@ -145,7 +145,7 @@ async def test_a_new_session_goes_to_a_worker_thread_once(
     run_sync = to_thread.run_sync
 
     async def counted(work: Callable[..., Any], *values: Any, **options: Any) -> Any:
-        hops.append(work.__name__)
+        hops.append(getattr(work, "func", work).__name__)
         return await run_sync(work, *values, **options)
 
     async with connected(tmp_path, MemoryModel()) as editor:
