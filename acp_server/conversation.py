@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from acp_server.codec.stop_reason import stop_reason
-from acp_server.codec.update_out import STOPPED
+from acp_server.codec.update_out import STOPPED, retry_words
 from acp_server.inert import inert, inert_card, one_line
 from agent_loop import (
     AssistantChunk,
@@ -24,6 +24,7 @@ from agent_loop import (
     Outcome,
     PermissionDecided,
     ReasoningDelta,
+    RequestRetried,
     SessionHeader,
     SessionTitle,
     SteeringMessage,
@@ -171,6 +172,8 @@ class _Tale:
                 self._hear(row, row.delta, "".join(row.texts))
             case AssistantChunk(chunk=TextDelta() | ReasoningDelta() as delta):
                 self._hear(row, type(delta), delta.text)
+            case RequestRetried():
+                self._say("thought", retry_words(row), row.time, (row.seq,))
             case ToolCall(call_id=call_id, card=card) if card is not None:
                 self._full_stop()
                 self._calls[call_id] = len(self._entries)

@@ -29,7 +29,7 @@ from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.persistence.store import Store
-from agent_loop.plugins import titles
+from agent_loop.plugins import retry, titles
 from agent_loop.plugins.permission.plugin import Permission
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.prompt.bundled import bundled_sections
@@ -71,7 +71,8 @@ class Harness:
         bundled_sections(self.prompt)
         self.permission = Permission(self.plugin_scope(), loaded.settings.agent.permission_mode)
         titles.activate(self.plugin_scope())
-        if "invariants" in loaded.settings.plugins:
+        retry.activate(self.plugin_scope(), loaded.settings.plugins.retry)
+        if loaded.settings.plugins.names("invariants"):
             from agent_loop.plugins import invariants
 
             invariants.activate(self.plugin_scope())

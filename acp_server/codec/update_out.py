@@ -17,6 +17,7 @@ from agent_loop import (
     LoggedFact,
     LogRow,
     ReasoningDelta,
+    RequestRetried,
     SessionTitle,
     SteeringMessage,
     Text,
@@ -79,6 +80,15 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             if fact.outcome == "interrupted":
                 return [stopped_call(call_id)]
             return [_finished_call(call_id, fact)]
+        case RequestRetried():
+            return [
+                {
+                    "sessionUpdate": "agent_thought_chunk",
+                    "content": {"type": "text", "text": piece},
+                    "messageId": message_id(fact.turn, fact.step, fact.attempt, "retry"),
+                }
+                for piece in pieces(retry_words(fact))
+            ]
         case SessionTitle(title=title):
             updated_at = datetime.fromtimestamp(fact.time / 1000, UTC).isoformat(timespec="milliseconds")
             return [{"sessionUpdate": "session_info_update", "title": title, "updatedAt": updated_at}]
@@ -95,6 +105,13 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             ]
         case _:
             return []
+
+
+def retry_words(fact: RequestRetried) -> str:
+    """Why an answer begins anew, for the person who sees it do so."""
+    wait = f" in {round(fact.delay_ms / 1000)} s" if fact.delay_ms >= 1000 else ""
+    void = " What the model said of this answer so far does not count." if fact.shown else ""
+    return f"{fact.message.rstrip('.')}. Trying again{wait}.{void}"
 
 
 def stopped_call(call_id: str) -> Update:

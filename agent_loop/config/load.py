@@ -21,6 +21,7 @@ from agent_loop.config.settings import (
     AgentEntry,
     AgentSettings,
     ProviderSettings,
+    RetrySettings,
     Settings,
     StoreSettings,
 )
@@ -48,7 +49,7 @@ _SECRET: Final = ("providers", "store")
 _LONGEST_SHOWN_CHARS: Final = 40
 
 
-_AnyTable = Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings
+_AnyTable = Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings | RetrySettings
 
 
 class _Given(NamedTuple):
@@ -215,7 +216,9 @@ def _unread(data: Json) -> Iterator[Key]:
         (("agent",), data.get("agent"), AgentSettings),
         (("store",), data.get("store"), StoreSettings),
     ]
-    providers, agents = data.get("providers"), data.get("agents")
+    providers, agents, plugins = data.get("providers"), data.get("agents"), data.get("plugins")
+    if isinstance(plugins, dict):
+        tables.append((("plugins", "retry"), plugins.get("retry"), RetrySettings))
     if isinstance(providers, dict):
         tables += [(("providers", name), table, ProviderSettings) for name, table in providers.items()]
     if isinstance(agents, list):

@@ -69,6 +69,7 @@ _Thinking = Annotated[
     _must_be('"adaptive", or a whole number of tokens of at least 1024'),
 ]
 _Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
+_Attempts = Annotated[int, Field(ge=1, le=100), _must_be("a whole number from 1 to 100")]
 _Mode = Annotated[PermissionMode, _must_be('"ask" or "full-auto"')]
 _Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
 _Format = Annotated[Literal[1], _must_be("1, the only format this version reads")]
@@ -126,6 +127,33 @@ class StoreSettings(_Table):
     url: _StoreUrl | None = None
 
 
+class RetrySettings(_Table):
+    """How often, and how patiently, a failed model call is made again.
+
+    Attributes:
+        attempts: Calls in all; 1 never tries again.
+        base_s: Longest wait before the second call; it doubles with each further one.
+        cap_s: Longest wait of all. A provider that asks for more fails the turn at once.
+    """
+
+    attempts: _Attempts = 4
+    base_s: _Seconds = 1.0
+    cap_s: _Seconds = 60.0
+
+
+class PluginSettings(BaseModel):
+    """A table for each plugin: those that come with us are known, others read their own."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, dict[str, Any]]
+
+    retry: RetrySettings = RetrySettings()
+
+    def names(self, plugin: str) -> bool:
+        """Whether there is a table of that name."""
+        return plugin in self.model_fields_set
+
+
 class AgentEntry(_Table):
     """An agent that is there when the server starts."""
 
@@ -140,11 +168,11 @@ def _built_in_providers() -> dict[str, ProviderSettings]:
 
 
 class Settings(_Table):
-    """The whole file. `plugins` holds a table for each plugin, read by the plugin itself."""
+    """The whole file."""
 
     format: _Format = FORMAT
     agent: AgentSettings = AgentSettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=_built_in_providers)
     agents: list[AgentEntry] = []
     store: StoreSettings = StoreSettings()
-    plugins: dict[str, dict[str, Any]] = {}
+    plugins: PluginSettings = PluginSettings()

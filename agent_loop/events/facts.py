@@ -313,6 +313,28 @@ class ErrorRecorded(Fact):
 
 
 @record
+class RequestRetried(Fact):
+    """A model call failed and is made again, in the same step; what was shown of its answer does not count.
+
+    Attributes:
+        attempt: The one that failed, counted from 1; the next has the next number.
+        message: Why, in words for a person.
+        delay_ms: How long the next attempt waits.
+        shown: Whether part of the failed answer had reached the person.
+    """
+
+    TYPE: ClassVar[str] = "request/retried"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    attempt: int
+    kind: ErrorKind
+    message: str
+    delay_ms: int
+    shown: bool
+
+
+@record
 class SessionTitle(Fact):
     """What the session is called; one the person chose is never replaced by one of ours."""
 
@@ -351,6 +373,7 @@ LoggedFact = (
     | PermissionDecided
     | UsageRecorded
     | ErrorRecorded
+    | RequestRetried
     | SessionTitle
     | PluginFact
 )

@@ -217,6 +217,16 @@ def _data_of(fact: f.LoggedFact) -> Json:
         case f.ErrorRecorded(turn, message, code, kind):
             value = {"turn": turn, "message": message, "code": code}
             return value if kind is None else {**value, "kind": kind}
+        case f.RequestRetried(turn, step, attempt, kind, message, delay_ms, shown):
+            return {
+                "turn": turn,
+                "step": step,
+                "attempt": attempt,
+                "kind": kind,
+                "message": message,
+                "delayMs": delay_ms,
+                "shown": shown,
+            }
         case f.SessionTitle(title, by):
             return {"title": title, "by": by}
         case f.PluginFact(plugin, kind, data):
@@ -352,6 +362,9 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
     ),
     f.UsageRecorded.TYPE: lambda d: f.UsageRecorded(d["turn"], d["step"], _usage_from_json(d["usage"])),
     f.ErrorRecorded.TYPE: lambda d: f.ErrorRecorded(d["turn"], d["message"], d["code"], d.get("kind")),
+    f.RequestRetried.TYPE: lambda d: f.RequestRetried(
+        d["turn"], d["step"], d["attempt"], d["kind"], d["message"], d["delayMs"], d["shown"]
+    ),
     f.SessionTitle.TYPE: lambda d: f.SessionTitle(d["title"], d["by"]),
     f.PluginFact.TYPE: lambda d: f.PluginFact(d["plugin"], d["kind"], freeze_json(d["data"])),
 }

@@ -17,6 +17,7 @@ from agent_loop.events.facts import (
     EndReason,
     LoggedFact,
     LogRow,
+    RequestRetried,
     StepEnd,
     StepStart,
     ToolCall,
@@ -85,6 +86,8 @@ class _Tail:
                 self._shown, self._owed, self._calls, self._started = {}, {}, {}, set()
             case StepEnd():
                 self._step = None
+            case RequestRetried(attempt=attempt):
+                self._attempt, self._shown = attempt + 1, {}
             case AssistantRun():
                 self._show(row.attempt, row.index, row.delta, row.texts)
             case AssistantChunk(attempt=attempt, chunk=TextDelta() | ReasoningDelta() as delta):

@@ -205,7 +205,7 @@ async def test_a_provider_that_cannot_warm_up_fails_its_turn_not_the_server(
 
     async def load(self: OpenAICompatible) -> None:
         tried.set()
-        raise ProviderError("transport", "no SDK here")
+        raise ProviderError("unknown", "no SDK here")
 
     monkeypatch.setattr(OpenAICompatible, "load", load)
     environ = {"OPENAI_API_KEY": "k"}

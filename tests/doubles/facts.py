@@ -135,6 +135,9 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
     ),
     f.UsageRecorded: st.builds(f.UsageRecorded, numbers, numbers, usages),
     f.ErrorRecorded: st.builds(f.ErrorRecorded, numbers, texts, texts, st.none() | error_kinds),
+    f.RequestRetried: st.builds(
+        f.RequestRetried, numbers, numbers, numbers, error_kinds, texts, numbers, st.booleans()
+    ),
     f.SessionTitle: st.builds(f.SessionTitle, texts, st.sampled_from(get_args(f.TitledBy))),
     f.PluginFact: st.builds(f.PluginFact, texts, texts, frozen_values),
 }

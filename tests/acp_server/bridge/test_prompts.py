@@ -41,14 +41,14 @@ async def test_the_stop_reason_is_the_turns(answer: list[Item], stopped: str, tm
 
 async def test_a_failed_model_call_is_an_error_with_the_kind_and_the_next_prompt_runs(tmp_path: Path) -> None:
     """Contracts 5: -32603 in plain words, `data.kind` one of the closed list."""
-    failure = {"kind": "rate_limit", "message": "Slow down.", "status": 429, "retryAfter": 2}
+    failure = {"kind": "quota", "message": "Nothing left.", "status": 429, "retryAfter": 2}
     async with connected(tmp_path, MemoryModel([{"raise": failure}])) as editor:
         session = await editor.new_session()
 
         error = await editor.error(editor.prompt(session))
 
-        assert (error["code"], error["message"]) == (-32603, "Slow down.")
-        assert error["data"]["kind"] == "rate_limit"
+        assert (error["code"], error["message"]) == (-32603, "Nothing left.")
+        assert error["data"]["kind"] == "quota"
         assert error["data"]["retryAfter"] == 2
         assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
 

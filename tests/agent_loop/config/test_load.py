@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from agent_loop.config.load import Loaded, load_settings, state_dir
-from agent_loop.config.settings import AgentEntry, AgentSettings, ProviderSettings, Settings, StoreSettings
+from agent_loop.config.settings import (
+    AgentEntry,
+    AgentSettings,
+    PluginSettings,
+    ProviderSettings,
+    RetrySettings,
+    Settings,
+    StoreSettings,
+)
 
 BUILT_IN = {
     "openai": ProviderSettings(kind="openai"),
@@ -45,6 +53,9 @@ resume_session_id = "s-1"
 url = "postgresql://db/sessions"
 
 [plugins.retry]
+attempts = 2
+
+[plugins.any]
 tries = 3
 deep = { any = ["thing"] }
 """
@@ -71,7 +82,7 @@ def test_without_a_word_everything_has_its_default(tmp_path: Path) -> None:
         agent=AgentSettings(model=None, system_prompt=None, permission_mode="ask", max_steps=200),
         providers=BUILT_IN,
         agents=[],
-        plugins={},
+        plugins=PluginSettings(retry=RetrySettings(attempts=4, base_s=1.0, cap_s=60.0)),
         store=StoreSettings(url=None),
     )
     assert (found.log_level, found.trace, found.warnings, found.error) == ("info", None, (), None)
@@ -101,7 +112,9 @@ def test_the_whole_file_is_read(tmp_path: Path) -> None:
             "scripted": ProviderSettings(kind="scripted", script="answers.jsonl", control="127.0.0.1:9"),
         },
         agents=[AgentEntry(id="one", model="demo/a", system_prompt="", resume_session_id="s-1")],
-        plugins={"retry": {"tries": 3, "deep": {"any": ["thing"]}}},
+        plugins=PluginSettings.model_validate(
+            {"retry": {"attempts": 2}, "any": {"tries": 3, "deep": {"any": ["thing"]}}}
+        ),
         store=StoreSettings(url="postgresql://db/sessions"),
     )
     assert (found.warnings, found.error) == ((), None)
@@ -183,6 +196,8 @@ uri = "somewhere"
 rules = []
 [plugins.any]
 thing = "goes"
+[plugins.retry]
+patience = 3
 """,
     )
 
@@ -194,6 +209,7 @@ thing = "goes"
             ("permission", 13),
             ("agent.modle", 3),
             ("store.uri", 12),
+            ("plugins.retry.patience", 18),
             ("providers.openai.api_key", 5),
             ("agents[1].role", 10),
         ]
@@ -285,6 +301,12 @@ thing = "goes"
         ),
         ("plugins = 3", "plugins must be a table", 1),
         ("[plugins]\nretry = 3", "plugins.retry must be a table", 2),
+        ("[plugins]\nany = 3", "plugins.any must be a table", 2),
+        (
+            "[plugins.retry]\nattempts = 0",
+            "plugins.retry.attempts must be a whole number from 1 to 100, not 0",
+            2,
+        ),
     ],
     ids=lambda it: ascii(it)[:32],
 )

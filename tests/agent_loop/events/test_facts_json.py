@@ -168,6 +168,19 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
         "error",
         {"turn": 1, "message": "x", "code": "PROVIDER", "kind": "auth"},
     ),
+    (
+        f.RequestRetried(1, 2, 3, "server", "it failed", 250, True),
+        "request/retried",
+        {
+            "turn": 1,
+            "step": 2,
+            "attempt": 3,
+            "kind": "server",
+            "message": "it failed",
+            "delayMs": 250,
+            "shown": True,
+        },
+    ),
     (f.SessionTitle("Roof", "user"), "session/title", {"title": "Roof", "by": "user"}),
     (
         f.PluginFact("p", "k", (1, None)),
