@@ -19,7 +19,9 @@ from tests.goldens.golden import Json
 
 __all__ = ["Normaliser", "as_rows"]
 
-_ZEROED = frozenset({"time", "dt_ms", "createdAt", "updatedAt", "durationMs", "duration_ms", "delayMs", "pid"})
+_ZEROED = frozenset(
+    {"time", "dt_ms", "createdAt", "updatedAt", "durationMs", "duration_ms", "delayMs", "pid"}
+)
 _MINTED = frozenset({"messageId", "messageIds", "id"})
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
