@@ -6,7 +6,7 @@ This is the front door: what other packages use, they import from here.
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.agent.registry import AgentHandle
 from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
-from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta
+from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, Usage
 from agent_loop.config.load import Loaded, load_settings, state_dir
 from agent_loop.errors import (
     Busy,
@@ -38,6 +38,7 @@ from agent_loop.events.facts import (
     ToolStarted,
     TurnEnd,
     TurnStart,
+    UsageRecorded,
     UserMessage,
 )
 from agent_loop.events.facts_json import chunk_to_json, row_to_json
@@ -59,6 +60,7 @@ from agent_loop.events.moments import (
 )
 from agent_loop.harness import Harness, open_harness, open_store, same_directory
 from agent_loop.jsonvalue import clean_text, thaw_json
+from agent_loop.llm.models import context_of
 from agent_loop.llm.provider import STREAM, ModelRequest
 from agent_loop.messages import Content, Text, text_of
 from agent_loop.persistence.store import Page, SessionSummary, Store
@@ -138,11 +140,14 @@ __all__ = [
     "TurnFlushed",
     "TurnStart",
     "TurnStarted",
+    "Usage",
+    "UsageRecorded",
     "UserMessage",
     "Warned",
     "chunk_to_json",
     "clean_text",
     "closers",
+    "context_of",
     "header_to_json",
     "load_settings",
     "one_line",

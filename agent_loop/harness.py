@@ -19,11 +19,12 @@ from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
 from agent_loop.config.load import Loaded
 from agent_loop.config.resolve import ResolvedModel, resolve_model
-from agent_loop.config.settings import AgentEntry
+from agent_loop.config.settings import AgentEntry, ModelSettings
 from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
+from agent_loop.llm.models import ModelInfo, Price, known_model
 from agent_loop.llm.provider import Provider
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
@@ -34,6 +35,7 @@ from agent_loop.plugins.permission.plugin import Permission
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.prompt.bundled import bundled_sections
 from agent_loop.prompt.system_prompt import SystemPrompt
+from agent_loop.record import replace
 from agent_loop.session.header import SessionHeader
 from agent_loop.session.sessions import Sessions
 from agent_loop.tools.registry import ToolRegistry
@@ -200,6 +202,7 @@ class Harness:
             model=f"{resolved.provider_name}/{resolved.model}",
             system_prompt=system_prompt or settings.agent.system_prompt or "",
             max_steps=settings.agent.max_steps,
+            info=_info(resolved, settings.models.get(f"{resolved.provider_name}/{resolved.model}")),
         )
 
     def _register(self, model: ResolvedModel) -> None:
@@ -291,6 +294,31 @@ def _provider(model: ResolvedModel) -> Provider:
             return Demo(model.provider_name)
         case _:
             assert_never(model.kind)
+
+
+def _info(model: ResolvedModel, wanted: ModelSettings | None) -> ModelInfo:
+    """What is known of a model; the person knows best, and prices are only known of the maker's own."""
+    known = known_model(model.model)
+    if not model.from_maker:
+        known = replace(known, price=None)
+    if wanted is None:
+        return known
+    price = known.price
+    if wanted.input_price is not None and wanted.output_price is not None:
+        read, write = wanted.cache_read_price, wanted.cache_write_price
+        price = Price(
+            wanted.input_price,
+            wanted.output_price,
+            wanted.input_price if read is None else read,
+            wanted.input_price if write is None else write,
+            wanted.currency,
+        )
+    return replace(
+        known,
+        context_window=wanted.context_window or known.context_window,
+        max_output=wanted.max_output or known.max_output,
+        price=price,
+    )
 
 
 def _bundled_tools() -> tuple[Tool[Any], ...]:

@@ -20,6 +20,7 @@ from acp_server.bridge.steers import Steers
 from acp_server.codec.chunk_line import ChunkLine
 from acp_server.codec.stop_reason import stop_reason
 from acp_server.codec.update_out import Update, chunk_updates, output_update, stopped_call, updates_of
+from acp_server.codec.usage_out import added, usage_out
 from acp_server.errors import INTERNAL_ERROR, INVALID_REQUEST, RpcError, turn_failed
 from acp_server.rpc.pending import Pending
 from agent_loop import (
@@ -35,6 +36,8 @@ from agent_loop import (
     TurnEnd,
     TurnFlushed,
     TurnStart,
+    Usage,
+    UsageRecorded,
     UserMessage,
 )
 
@@ -50,6 +53,7 @@ class _Slot:
     message_id: str = ""
     turn: int | None = None
     reason: EndReason | None = None
+    usage: Usage | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -134,12 +138,15 @@ class SessionRecord:
         for prompt in waiting:
             prompt.pending.settle(self.with_warnings(_cancelled(prompt.extra)))
 
-    def with_warnings(self, result: dict[str, Any]) -> dict[str, Any]:
-        """A result of this session, with the news collected since the last one."""
+    def with_warnings(self, result: dict[str, Any], usage: Usage | None = None) -> dict[str, Any]:
+        """A result of this session, with the news collected since the last one, and what its turn used."""
+        news: dict[str, Any] = {}
+        if usage is not None:
+            news["usage"] = usage_out(usage)
         if self.warnings:
-            result = {**result, "_meta": {"agent_loop": {"warnings": list(self.warnings)}}}
+            news["warnings"] = list(self.warnings)
             self.warnings.clear()
-        return result
+        return {**result, "_meta": {"agent_loop": news}} if news else result
 
     def on_fact(self, fact: LoggedFact) -> None:
         """Forward what belongs to the slot's turn; the session log calls this inside each append."""
@@ -161,6 +168,8 @@ class SessionRecord:
             case UserMessage(id=message_id) | SteeringMessage(id=message_id):
                 self._steers.logged(message_id)
                 return
+            case UsageRecorded(turn=turn, usage=used) if slot is not None and slot.turn == turn:
+                slot.usage = used if slot.usage is None else added(slot.usage, used)
             case TurnEnd(turn=turn, reason=reason) if slot is not None and slot.turn == turn:
                 slot.reason = reason
                 return
@@ -193,7 +202,8 @@ class SessionRecord:
                 if stopped is None:
                     pending.fail(turn_failed(reason))
                 else:
-                    pending.settle(self.with_warnings({**extra, "stopReason": stopped}))
+                    answer = {**extra, "stopReason": stopped}
+                    pending.settle(self.with_warnings(answer, slot.usage))
         self.admit_next()
 
     def on_discarded(self, message_ids: tuple[str, ...]) -> None:

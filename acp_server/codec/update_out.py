@@ -26,7 +26,9 @@ from agent_loop import (
     ToolOutput,
     ToolResult,
     ToolStarted,
+    UsageRecorded,
     UserMessage,
+    context_of,
 )
 
 Update = dict[str, Any]
@@ -80,6 +82,8 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             if fact.outcome == "interrupted":
                 return [stopped_call(call_id)]
             return [_finished_call(call_id, fact)]
+        case UsageRecorded(window=window) if window is not None:
+            return [usage_update(fact, window)]
         case RequestRetried():
             return [
                 {
@@ -105,6 +109,14 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             ]
         case _:
             return []
+
+
+def usage_update(fact: UsageRecorded, window: int) -> Update:
+    """How full the model's context is, and what the session has cost so far."""
+    update: Update = {"sessionUpdate": "usage_update", "used": context_of(fact.usage), "size": window}
+    if fact.cost is not None:
+        update["cost"] = {"amount": fact.cost.total, "currency": fact.cost.currency}
+    return update
 
 
 def retry_words(fact: RequestRetried) -> str:

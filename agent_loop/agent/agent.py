@@ -21,6 +21,7 @@ from agent_loop.events.facts import CancelCause, ContextMessage, EndReason, Trig
 from agent_loop.events.moments import AgentStatus, Discarded, Moment, Queued, StatusChanged
 from agent_loop.ids import new_id
 from agent_loop.jsonvalue import freeze_json
+from agent_loop.llm.models import UNKNOWN, ModelInfo
 from agent_loop.messages import USER, Content, Source
 from agent_loop.record import record
 from agent_loop.session.sessions import Session
@@ -37,11 +38,13 @@ class AgentOptions:
     Attributes:
         model: `PROVIDER/NAME`; empty when an `agent/request` middleware will say.
         max_steps: Model calls per turn, at least 1; the turn ends `max-steps` there.
+        info: What is known of the model.
     """
 
     model: str = ""
     system_prompt: str = ""
     max_steps: int = DEFAULT_MAX_STEPS
+    info: ModelInfo = UNKNOWN
 
 
 class ReactLoopAgent:

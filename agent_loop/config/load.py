@@ -20,6 +20,7 @@ from agent_loop.config.settings import (
     REQUIRED_WORDS,
     AgentEntry,
     AgentSettings,
+    ModelSettings,
     ProviderSettings,
     RetrySettings,
     Settings,
@@ -49,7 +50,9 @@ _SECRET: Final = ("providers", "store")
 _LONGEST_SHOWN_CHARS: Final = 40
 
 
-_AnyTable = Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings | RetrySettings
+_AnyTable = (
+    Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings | RetrySettings | ModelSettings
+)
 
 
 class _Given(NamedTuple):
@@ -217,10 +220,13 @@ def _unread(data: Json) -> Iterator[Key]:
         (("store",), data.get("store"), StoreSettings),
     ]
     providers, agents, plugins = data.get("providers"), data.get("agents"), data.get("plugins")
+    models = data.get("models")
     if isinstance(plugins, dict):
         tables.append((("plugins", "retry"), plugins.get("retry"), RetrySettings))
     if isinstance(providers, dict):
         tables += [(("providers", name), table, ProviderSettings) for name, table in providers.items()]
+    if isinstance(models, dict):
+        tables += [(("models", name), table, ModelSettings) for name, table in models.items()]
     if isinstance(agents, list):
         tables += [(("agents", at), table, AgentEntry) for at, table in enumerate(agents)]
 

@@ -42,6 +42,7 @@ class ResolvedModel:
         base_url: Empty for kinds without an endpoint.
         api_key: None for an endpoint that needs none; never shown.
         max_tokens, thinking: As `ProviderSettings` has them.
+        from_maker: Whether the endpoint is the one its kind is known for, whose prices are known.
     """
 
     provider_name: str
@@ -54,6 +55,7 @@ class ResolvedModel:
     control: str | None
     max_tokens: int | None = None
     thinking: Literal["adaptive"] | int | None = None
+    from_maker: bool = False
 
 
 def resolve_model(
@@ -88,7 +90,8 @@ def resolve_model(
         )
 
     base_url, api_key = "", None
-    if place := _PLACES.get(provider.kind):
+    place = _PLACES.get(provider.kind)
+    if place is not None:
         base_url = _base_url(provider_name, provider, place, environ)
         api_key = _api_key(provider_name, provider, place, base_url, environ)
     return ResolvedModel(
@@ -102,6 +105,7 @@ def resolve_model(
         provider.control,
         provider.max_tokens,
         provider.thinking,
+        from_maker=place is not None and base_url == place.base_url,
     )
 
 

@@ -64,6 +64,7 @@ _Variable = Annotated[
 ]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _must_be("a number of seconds greater than 0")]
 _Tokens = Annotated[int, Field(ge=1), _must_be("a whole number of tokens of at least 1")]
+_Price = Annotated[float, Field(ge=0, allow_inf_nan=False), _must_be("a price of at least 0")]
 _Thinking = Annotated[
     Literal["adaptive"] | Annotated[int, Field(ge=1024)],
     _must_be('"adaptive", or a whole number of tokens of at least 1024'),
@@ -127,6 +128,25 @@ class StoreSettings(_Table):
     url: _StoreUrl | None = None
 
 
+class ModelSettings(_Table):
+    """What a person knows of a model better than we do; None leaves what is known.
+
+    Attributes:
+        context_window, max_output: Tokens.
+        input_price, output_price: Of a million tokens; both or none.
+        cache_read_price, cache_write_price: The same for cached input; None costs what input does.
+        currency: By its ISO 4217 code.
+    """
+
+    context_window: _Tokens | None = None
+    max_output: _Tokens | None = None
+    input_price: _Price | None = None
+    output_price: _Price | None = None
+    cache_read_price: _Price | None = None
+    cache_write_price: _Price | None = None
+    currency: _Text = "USD"
+
+
 class RetrySettings(_Table):
     """How often, and how patiently, a failed model call is made again.
 
@@ -176,3 +196,4 @@ class Settings(_Table):
     agents: list[AgentEntry] = []
     store: StoreSettings = StoreSettings()
     plugins: PluginSettings = PluginSettings()
+    models: dict[str, ModelSettings] = {}

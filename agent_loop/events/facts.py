@@ -294,12 +294,36 @@ class PermissionDecided(Fact):
 
 
 @record
+class Cost:
+    """What a model call cost.
+
+    Attributes:
+        amount: Of this call.
+        total: Of the session up to and with it, in the same currency.
+        currency: Of both, by its ISO 4217 code.
+    """
+
+    amount: float
+    total: float
+    currency: str
+
+
+@record
 class UsageRecorded(Fact):
+    """What a model call used.
+
+    Attributes:
+        window: Tokens the model can hold; None when unknown.
+        cost: None when no price is known.
+    """
+
     TYPE: ClassVar[str] = "usage"
     SCOPE: ClassVar[Scope] = "step"
     turn: int
     step: int
     usage: Usage
+    window: int | None = None
+    cost: Cost | None = None
 
 
 @record

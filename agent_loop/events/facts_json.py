@@ -212,8 +212,8 @@ def _data_of(fact: f.LoggedFact) -> Json:
                 "by": by,
                 "option": option,
             }
-        case f.UsageRecorded(turn, step, usage):
-            return {"turn": turn, "step": step, "usage": _usage_to_json(usage)}
+        case f.UsageRecorded():
+            return _usage_fact_to_json(fact)
         case f.ErrorRecorded(turn, message, code, kind):
             value = {"turn": turn, "message": message, "code": code}
             return value if kind is None else {**value, "kind": kind}
@@ -321,6 +321,27 @@ def _usage_from_json(d: Json) -> c.Usage:
     )
 
 
+def _usage_fact_to_json(fact: f.UsageRecorded) -> Json:
+    value: Json = {"turn": fact.turn, "step": fact.step, "usage": _usage_to_json(fact.usage)}
+    if fact.window is not None:
+        value["window"] = fact.window
+    if fact.cost is not None:
+        cost = fact.cost
+        value["cost"] = {"amount": cost.amount, "total": cost.total, "currency": cost.currency}
+    return value
+
+
+def _usage_fact_from_json(d: Json) -> f.UsageRecorded:
+    cost = d.get("cost")
+    return f.UsageRecorded(
+        d["turn"],
+        d["step"],
+        _usage_from_json(d["usage"]),
+        d.get("window"),
+        None if cost is None else f.Cost(cost["amount"], cost["total"], cost["currency"]),
+    )
+
+
 def _tool_call_from_json(d: Json) -> f.ToolCall:
     card = None if d["card"] is None else card_from_json(d["card"])
     return f.ToolCall(d["turn"], d["step"], d["callId"], d["name"], d["arguments"], card)
@@ -360,7 +381,7 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
     f.PermissionDecided.TYPE: lambda d: f.PermissionDecided(
         d["turn"], d["step"], d["callId"], d["allowed"], d["by"], d["option"]
     ),
-    f.UsageRecorded.TYPE: lambda d: f.UsageRecorded(d["turn"], d["step"], _usage_from_json(d["usage"])),
+    f.UsageRecorded.TYPE: _usage_fact_from_json,
     f.ErrorRecorded.TYPE: lambda d: f.ErrorRecorded(d["turn"], d["message"], d["code"], d.get("kind")),
     f.RequestRetried.TYPE: lambda d: f.RequestRetried(
         d["turn"], d["step"], d["attempt"], d["kind"], d["message"], d["delayMs"], d["shown"]

@@ -18,6 +18,7 @@ from agent_loop.events.facts import AssistantChunk, AssistantMessage, UsageRecor
 from agent_loop.events.moments import Checkpoint, Pace, StreamChunk
 from agent_loop.events.waterfalls import REQUEST_ERROR, STEP_RESULT, FailedRequest, Recovery, StepResult
 from agent_loop.llm.collect import Collector
+from agent_loop.llm.models import charged
 from agent_loop.llm.provider import REQUEST, AgentRequest, ModelRequest, ToolSchema
 from agent_loop.loop.request import build_request, require_model
 from agent_loop.loop.tool_calls import StepPlace, ToolBatch
@@ -238,8 +239,11 @@ async def _run_tools(
 
 
 def _log_usage(place: StepPlace, usage: Usage | None) -> None:
-    if usage is not None:
-        place.agent.session.log.append(UsageRecorded(place.turn, place.step, usage))
+    if usage is None:
+        return
+    log, info = place.agent.session.log, place.agent.options.info
+    cost = None if info.price is None else charged(info.price, usage, log.cost)
+    log.append(UsageRecorded(place.turn, place.step, usage, info.context_window, cost))
 
 
 def _without_calls(content: tuple[Content, ...]) -> tuple[Content, ...]:

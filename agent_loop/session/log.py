@@ -24,6 +24,7 @@ from agent_loop.events.facts import (
     AssistantChunk,
     AssistantMessage,
     AssistantRun,
+    Cost,
     LoggedFact,
     LogRow,
     SessionTitle,
@@ -31,6 +32,7 @@ from agent_loop.events.facts import (
     StepStart,
     TurnEnd,
     TurnStart,
+    UsageRecorded,
 )
 from agent_loop.events.facts_json import placed
 from agent_loop.messages import ToolCallBlock
@@ -46,6 +48,7 @@ class SessionLog:
         open_turn: Number of the turn that has no `turn/end` yet, else None.
         open_step: Number of the step that has no `step/end` yet, else None.
         title: The newest `session/title`, None before the first.
+        cost: That of the newest model call with a price, None before the first.
         call_ids: Ids of every tool call the model made; a new call must not reuse one.
     """
 
@@ -69,6 +72,7 @@ class SessionLog:
         self.open_step: int | None = None
         self.call_ids: set[str] = set()
         self.title: SessionTitle | None = None
+        self.cost: Cost | None = None
         for fact in seed:
             if fact.seq != self._next_seq:
                 raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
@@ -190,6 +194,8 @@ class SessionLog:
                 self.open_step = None
             case SessionTitle():
                 self.title = fact
+            case UsageRecorded(cost=cost) if cost is not None:
+                self.cost = cost
             case _:
                 pass
 

@@ -1,0 +1,118 @@
+"""What is known of models before they are asked: how much they read and write, what they see, what they cost.
+
+Owns the table and how a name finds its row. Nothing depends on a row being there: a model nobody heard of
+works, its window unknown. Settings come first (`[models."PROVIDER/NAME"]`): makers change prices, and the
+table only knows what they asked when it was written.
+
+Sources: the makers' own model and price pages.
+"""
+
+import re
+from typing import Final
+
+from agent_loop.chunks import Usage
+from agent_loop.events.facts import Cost
+from agent_loop.record import record
+
+PER_TOKENS: Final = 1_000_000
+
+
+@record
+class Price:
+    """What a million tokens cost, in `currency`."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    currency: str = "USD"
+
+
+@record
+class ModelInfo:
+    """A model as far as it is known.
+
+    Attributes:
+        context_window: Tokens it can read and write in one call together; None when unknown.
+        max_output: Tokens it can write in one call; None when unknown.
+        images: Whether it sees pictures.
+        reasoning: Whether it can think before it answers.
+        price: None when unknown, or when somebody else's bill.
+    """
+
+    context_window: int | None = None
+    max_output: int | None = None
+    images: bool = False
+    reasoning: bool = False
+    price: Price | None = None
+
+
+UNKNOWN: Final = ModelInfo()
+
+
+def known_model(name: str) -> ModelInfo:
+    """The row of the longest name in the table that `name` begins with; UNKNOWN when there is none.
+
+    Gateways write `maker/name`, dots for dashes, and dates or variants behind: all are the same model.
+    """
+    plain = re.sub(r"[._:]", "-", name.rpartition("/")[2].lower())
+    found = max((key for key in _MODELS if _begins(plain, key)), key=len, default="")
+    return _MODELS.get(found, UNKNOWN)
+
+
+def charged(price: Price, usage: Usage, before: Cost | None) -> Cost:
+    """What a call cost, thoughts like words, and what it makes of the session's bill.
+
+    A session that changed to a model paid in another currency begins a new one.
+    """
+    amount = (
+        usage.input_tokens * price.input
+        + usage.cache_read_tokens * price.cache_read
+        + usage.cache_write_tokens * price.cache_write
+        + (usage.output_tokens + usage.reasoning_tokens) * price.output
+    ) / PER_TOKENS
+    so_far = before.total if before is not None and before.currency == price.currency else 0.0
+    return Cost(amount, so_far + amount, price.currency)
+
+
+def context_of(usage: Usage) -> int:
+    """Tokens in the model's context after a call; thoughts are not read again."""
+    read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return read + usage.output_tokens
+
+
+def _begins(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}-")
+
+
+def _openai(
+    window: int, output: int, asks: float, cached: float, writes: float, *, reasoning: bool
+) -> ModelInfo:
+    return ModelInfo(window, output, True, reasoning, Price(asks, writes, cached, asks))
+
+
+def _claude(output: int, asks: float, writes: float, *, reasoning: bool = True) -> ModelInfo:
+    """Reading the cache costs a tenth, writing it a quarter more."""
+    return ModelInfo(200_000, output, True, reasoning, Price(asks, writes, asks / 10, asks * 1.25))
+
+
+_MODELS: Final[dict[str, ModelInfo]] = {
+    "gpt-5": _openai(400_000, 128_000, 1.25, 0.125, 10.0, reasoning=True),
+    "gpt-5-mini": _openai(400_000, 128_000, 0.25, 0.025, 2.0, reasoning=True),
+    "gpt-5-nano": _openai(400_000, 128_000, 0.05, 0.005, 0.4, reasoning=True),
+    "gpt-4-1": _openai(1_047_576, 32_768, 2.0, 0.5, 8.0, reasoning=False),
+    "gpt-4-1-mini": _openai(1_047_576, 32_768, 0.4, 0.1, 1.6, reasoning=False),
+    "gpt-4-1-nano": _openai(1_047_576, 32_768, 0.1, 0.025, 0.4, reasoning=False),
+    "gpt-4o": _openai(128_000, 16_384, 2.5, 1.25, 10.0, reasoning=False),
+    "gpt-4o-mini": _openai(128_000, 16_384, 0.15, 0.075, 0.6, reasoning=False),
+    "o3": _openai(200_000, 100_000, 2.0, 0.5, 8.0, reasoning=True),
+    "o4-mini": _openai(200_000, 100_000, 1.1, 0.275, 4.4, reasoning=True),
+    "claude-opus-4": _claude(32_000, 15.0, 75.0),
+    "claude-opus-4-5": _claude(64_000, 5.0, 25.0),
+    "claude-sonnet-4": _claude(64_000, 3.0, 15.0),
+    "claude-haiku-4-5": _claude(64_000, 1.0, 5.0),
+    "claude-3-7-sonnet": _claude(64_000, 3.0, 15.0),
+    "claude-3-5-haiku": _claude(8_192, 0.8, 4.0, reasoning=False),
+    "deepseek-chat": ModelInfo(128_000, 8_192, False, False, Price(0.28, 0.42, 0.028, 0.28)),
+    "deepseek-reasoner": ModelInfo(128_000, 65_536, False, True, Price(0.28, 0.42, 0.028, 0.28)),
+}
