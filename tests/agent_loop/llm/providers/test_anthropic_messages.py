@@ -111,7 +111,7 @@ async def test_thoughts_go_back_as_they_came() -> None:
 
 REFUSED_THOUGHTS = [
     "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different one.",
-    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest message cannot be modified.",
+    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the last message cannot be modified.",
     "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
 ]
 
