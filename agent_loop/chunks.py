@@ -5,26 +5,17 @@ then at most one `UsageChunk`; then one `Finish`, after which nothing follows. F
 so they stand below every room; folding them into a message belongs to `llm.collect`.
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Any, Literal
 
 from agent_loop.errors import ErrorKind
 from agent_loop.messages import Content
 from agent_loop.record import record
 
-T = TypeVar("T")
-
 BlockKind = Literal["text", "reasoning", "tool-call"]
 FinishKind = Literal["stop", "tool-calls", "max-tokens", "refusal", "aborted", "error"]
 
 
-@dataclass_transform(frozen_default=True, eq_default=True)
-def _read_only(cls: type[T]) -> type[T]:
-    """A slotted dataclass that only the type checker freezes: real freezing costs 1.7 µs a delta."""
-    return dataclass(slots=True)(cls)
-
-
-@_read_only
+@record
 class TextDelta:
     """More text of block `index`; opens the block when nothing did."""
 
@@ -32,7 +23,7 @@ class TextDelta:
     text: str
 
 
-@_read_only
+@record
 class ReasoningDelta:
     """More reasoning of block `index`; opens the block when nothing did."""
 
@@ -40,7 +31,7 @@ class ReasoningDelta:
     text: str
 
 
-@_read_only
+@record
 class ToolCallDelta:
     """More of a tool call: its id and name once, its raw arguments in pieces.
 

@@ -7,9 +7,11 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import assert_never
+from functools import partial
+from typing import Any, assert_never
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
@@ -27,15 +29,15 @@ from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.persistence.store import Store
-from agent_loop.plugins import invariants, titles
+from agent_loop.plugins import titles
 from agent_loop.plugins.permission.plugin import Permission
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.prompt.bundled import bundled_sections
 from agent_loop.prompt.system_prompt import SystemPrompt
 from agent_loop.session.header import SessionHeader
 from agent_loop.session.sessions import Sessions
-from agent_loop.tools.bundled import bundled_tools
 from agent_loop.tools.registry import ToolRegistry
+from agent_loop.tools.tool import Tool
 from agent_loop.workspace.children import CLOSING_KILL_GRACE_S, Children
 from agent_loop.workspace.local_commands import LocalCommands
 from agent_loop.workspace.local_files import LocalFiles
@@ -63,15 +65,15 @@ class Harness:
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
         self.llm = LlmRegistry(self.bus)
-        self.tools = ToolRegistry(self.bus)
+        self.tools = ToolRegistry(self.bus, _bundled_tools)
         self.prompt = SystemPrompt(self.bus)
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
-        for tool in bundled_tools():
-            self.tools.register(tool)
         bundled_sections(self.prompt)
         self.permission = Permission(self.plugin_scope(), loaded.settings.agent.permission_mode)
         titles.activate(self.plugin_scope())
         if "invariants" in loaded.settings.plugins:
+            from agent_loop.plugins import invariants
+
             invariants.activate(self.plugin_scope())
         self._factory = AgentLoop(
             bus=self.bus,
@@ -119,9 +121,10 @@ class Harness:
             HarnessError: `cwd` (code CWD), or one of `additional` (code ROOT), is no directory.
             StoreError: The session could not be stored.
         """
-        options = self._options()
-        await _require_directories(cwd, additional)
-        return await self.agents.create(NewAgent(new_id(), cwd, additional=additional, options=options))
+        new = NewAgent(new_id(), cwd, additional=additional, options=self._options())
+        # Storing is not interrupted; a request cancelled by now shall leave nothing.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return await self._factory.create(new, partial(_require_directories, cwd, *additional))
 
     async def resume_session(
         self,
@@ -138,7 +141,7 @@ class Harness:
             ConfigError, NotFound, StoreError, Duplicate: See `create_session` and `AgentFactory.resume`.
         """
         options = self._options()
-        await _require_directories(None, additional)
+        await to_thread.run_sync(_require_directories, None, *additional)
         return await self._factory.resume(session_id, options, check, additional)
 
     async def fork_session(
@@ -150,7 +153,7 @@ class Harness:
     ) -> AgentHandle:
         """A fresh session that begins with another's whole turns; raises what `resume_session` does."""
         options = self._options()
-        await _require_directories(cwd, additional)
+        await to_thread.run_sync(_require_directories, cwd, *additional)
         new = NewAgent(new_id(), cwd, additional=additional, options=options)
         return await self._factory.fork(parent_id, new, check)
 
@@ -159,10 +162,10 @@ class Harness:
         self.children.kill_grace_s = CLOSING_KILL_GRACE_S
 
     def warm_up(self) -> None:
-        """Begin, once, what the first model call would have to wait for; in the background."""
+        """Begin, once, what the first prompt would have to wait for; in the background."""
         if not self._warming:
             self._warming = True
-            self._drivers.start_soon(supervise, "warm-up", self._load_provider, _report)
+            self._drivers.start_soon(supervise, "warm-up", self._load, _report)
 
     async def aclose(self) -> None:
         """Close what was opened on behalf of all sessions; they are disposed by then."""
@@ -202,7 +205,9 @@ class Harness:
         if not self.llm.has(model.provider_name):
             self.llm.register(_provider(model))
 
-    async def _load_provider(self) -> None:
+    async def _load(self) -> None:
+        await to_thread.run_sync(_import_for_a_prompt)
+        self.tools.load()
         await self.llm.get(self._options().model.partition("/")[0]).load()
 
     def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
@@ -287,14 +292,22 @@ def _provider(model: ResolvedModel) -> Provider:
             assert_never(model.kind)
 
 
-async def _require_directories(cwd: str | None, additional: tuple[str, ...]) -> None:
-    missing = await to_thread.run_sync(
-        lambda: next(
-            (path for path in (cwd, *additional) if path is not None and not os.path.isdir(path)), None
-        )
-    )
-    if missing is not None:
-        raise HarnessError(f"{missing} is no directory", code="CWD" if missing == cwd else "ROOT")
+def _bundled_tools() -> tuple[Tool[Any], ...]:
+    # Imported by whoever needs the first tool: no session is asked for its argument models.
+    from agent_loop.tools.bundled import bundled_tools
+
+    return bundled_tools()
+
+
+def _import_for_a_prompt() -> None:
+    import agent_loop.loop.turn
+    import agent_loop.tools.bundled  # noqa: F401
+
+
+def _require_directories(cwd: str | None, *additional: str) -> None:
+    for path in (cwd, *additional):
+        if path is not None and not os.path.isdir(path):
+            raise HarnessError(f"{path} is no directory", code="CWD" if path == cwd else "ROOT")
 
 
 def _report(name: str, error: BaseException) -> None:

@@ -42,7 +42,7 @@ WAITING_LIMIT: Final = 32
 """Prompts that may wait behind the running one."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Slot:
     """The running prompt, and how its answers are made from its stop reason."""
 
@@ -52,14 +52,14 @@ class _Slot:
     reason: EndReason | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     pending: Pending
     content: tuple[Content, ...]
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SessionRecord:
     """A session on this connection.
 

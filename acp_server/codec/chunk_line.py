@@ -56,4 +56,4 @@ class ChunkLine:
         self._delta, self._turn, self._step, self._attempt = delta, fact.turn, fact.step, fact.attempt
         [update] = chunk_updates(AssistantChunk(fact.turn, fact.step, fact.attempt, delta(0, _MARK)))
         line = orjson.dumps(update_message(self._session_id, update), option=orjson.OPT_APPEND_NEWLINE)
-        self._head, _, self._tail = line.partition(_MARK_BYTES)
+        self._head, _, self._tail = line.rpartition(_MARK_BYTES)

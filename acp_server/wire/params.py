@@ -15,7 +15,8 @@ P = TypeVar("P", bound="Params")
 class Params(BaseModel):
     """Base of all: strict types, extra members ignored."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    # Deferred: a method's first request pays for its checks, not the start, which needs two of the seven.
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, defer_build=True)
 
 
 class InitializeParams(Params):
@@ -33,8 +34,8 @@ class SessionParams(Params):
 
 class NewSessionParams(Params):
     cwd: str
-    mcpServers: list[Any] = Field(default_factory=list)
-    additionalDirectories: list[Any] = Field(default_factory=list)
+    mcpServers: list[Any] = []
+    additionalDirectories: list[Any] = []
 
     @field_validator("mcpServers", "additionalDirectories", mode="before")
     @classmethod

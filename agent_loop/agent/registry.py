@@ -19,7 +19,7 @@ from agent_loop.record import record
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AgentHandle:
     """An agent and the one right to end it."""
 

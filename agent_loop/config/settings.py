@@ -145,6 +145,6 @@ class Settings(_Table):
     format: _Format = FORMAT
     agent: AgentSettings = AgentSettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=_built_in_providers)
-    agents: list[AgentEntry] = Field(default_factory=list)
+    agents: list[AgentEntry] = []
     store: StoreSettings = StoreSettings()
-    plugins: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    plugins: dict[str, dict[str, Any]] = {}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
@@ -71,13 +72,19 @@ class AgentLoop:
         self._clock = clock
         self._opening: set[str] = set()
 
-    async def create(self, new: NewAgent) -> AgentHandle:
-        """See `AgentFactory.create`."""
+    async def create(self, new: NewAgent, check: Callable[[], object] | None = None) -> AgentHandle:
+        """See `AgentFactory.create`; `check` may block, and is called in a thread before anything is made.
+
+        Raises:
+            Exception: What `check` raised.
+        """
         self._require_free(new.session_id)
         header = SessionHeader(new.session_id, self._clock(), new.cwd, new.parent)
         if self._store is None:
+            if check is not None:
+                await to_thread.run_sync(check)
             return self._start(header, [], new.options, new.additional)
-        await self._store.create(header)
+        await self._store.create(header, check)
         try:
             return self._start(header, [], new.options, new.additional)
         except BaseException:

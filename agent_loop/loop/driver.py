@@ -6,6 +6,7 @@ Owns which prompt comes next, the flush after each turn, and the status. What a 
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -14,7 +15,9 @@ from agent_loop.errors import in_words
 from agent_loop.events.contain import stray_cancel
 from agent_loop.events.moments import AgentFailed, Checkpoint, Moment, TurnFlushed, Warned
 from agent_loop.loop.services import Services
-from agent_loop.loop.turn import Turn
+
+if TYPE_CHECKING:
+    from agent_loop.loop.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,9 @@ async def run_loop(agent: ReactLoopAgent, services: Services) -> None:
 
 async def _serve(agent: ReactLoopAgent, services: Services) -> None:
     """Turns until nothing is queued; idle is reported only then, so that chained turns don't bounce."""
+    # A start needs the driver but no turn; the harness imports it behind the first session's answer.
+    from agent_loop.loop.turn import Turn
+
     while agent.inbox.queued and agent.status != "disposed":
         token = agent.open_token()
         agent.set_status("running")
@@ -45,7 +51,7 @@ async def _serve(agent: ReactLoopAgent, services: Services) -> None:
     agent.set_status("idle")
 
 
-async def _one_turn(agent: ReactLoopAgent, services: Services, turn: Turn) -> None:
+async def _one_turn(agent: ReactLoopAgent, services: Services, turn: "Turn") -> None:
     try:
         await turn.run(agent.inbox.take_queued())
     except (Exception, asyncio.CancelledError) as error:
@@ -58,7 +64,7 @@ async def _one_turn(agent: ReactLoopAgent, services: Services, turn: Turn) -> No
             await _flush(agent, services, turn)
 
 
-async def _flush(agent: ReactLoopAgent, services: Services, turn: Turn) -> None:
+async def _flush(agent: ReactLoopAgent, services: Services, turn: "Turn") -> None:
     """Make the turn durable, out of the reach of any cancel, but not for ever."""
     error: str | None = f"the disk did not answer within {FLUSH_GRACE_S:.0f} s"
     try:

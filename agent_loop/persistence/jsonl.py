@@ -73,14 +73,14 @@ class JsonlStore:
         self._logs: dict[str, _Log] = {}
         self._claiming = threading.Lock()
 
-    async def create(self, header: SessionHeader) -> None:
+    async def create(self, header: SessionHeader, check: Callable[[], object] | None = None) -> None:
         """Make the session known; see `Store.create`.
 
         Raises:
             ValueError: The id cannot be a file name, or the header is not JSON.
         """
         require_new_id(header.id)
-        await _in_thread(self._create, header)
+        await _in_thread(self._create, header, check)
 
     async def append(self, session_id: str, rows: Sequence[LogRow], *, first_seq: int, durable: bool) -> None:
         """Write rows behind what is stored; see `Store.append`. Without any, `durable` syncs earlier ones.
@@ -130,7 +130,9 @@ class JsonlStore:
             raise not_open(session_id)
         return log
 
-    def _create(self, header: SessionHeader) -> None:
+    def _create(self, header: SessionHeader, check: Callable[[], object] | None) -> None:
+        if check is not None:
+            check()
         row = line(header_to_json(header), "the header")
         bucket = self._sessions / bucket_name(header.cwd)
         path = bucket / (header.id + SUFFIX)

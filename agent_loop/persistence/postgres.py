@@ -167,7 +167,7 @@ class PostgresStore:
         self._leasing = anyio.Lock()
         self._claiming = anyio.Lock()
 
-    async def create(self, header: SessionHeader) -> None:
+    async def create(self, header: SessionHeader, check: Callable[[], object] | None = None) -> None:
         """Make the session known; see `Store.create`.
 
         Raises:
@@ -177,6 +177,9 @@ class PostgresStore:
         row = line(header_to_json(header), "the header").decode()
         if "\0" in f"{header.cwd}{header.parent}":
             raise ValueError("the header cannot be stored: it holds a NUL")
+        if check is not None:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(check)
         token = uuid4()
 
         async def work() -> None:

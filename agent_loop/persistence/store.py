@@ -6,7 +6,7 @@ when there truly is no such session. All are safe to call concurrently for diffe
 session the recorder calls them one after another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from agent_loop.events.facts import LoggedFact, LogRow
@@ -42,9 +42,12 @@ class Store(Protocol):
     process give it back.
     """
 
-    async def create(self, header: SessionHeader) -> None:
+    async def create(self, header: SessionHeader, check: Callable[[], object] | None = None) -> None:
         """Make the session known durably enough to survive this process, and claim it.
 
+        Args:
+            check: May block; called before anything is stored, by the thread that stores it, because beside
+                a stream each way to a thread and back costs milliseconds. What it raises is raised here.
         Raises:
             Duplicate: The id is stored already.
         """

@@ -14,6 +14,7 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from agent_loop.chunks import ReasoningDelta, TextDelta
 from agent_loop.clock import Clock, wall_clock
@@ -89,7 +90,20 @@ class SessionLog:
             # One per delta: `placed` and a match statement would cost as much as all the rest.
             fact.seq = self._next_seq
             fact.time = time
-            self._push_chunk(fact, time)
+            # What `_push_chunk` does nearly always, without the call. Any: of the run's class, it has a text.
+            run = self._run
+            chunk: Any = fact.chunk
+            if (
+                run is not None
+                and type(chunk) is run.delta
+                and chunk.index == run.index
+                and fact.attempt == run.attempt
+            ):
+                run.texts.append(chunk.text)
+                run.dt_ms.append(time - run.last_time)
+                run.last_time = time
+            else:
+                self._push_chunk(fact, time)
         else:
             placed(fact, self._next_seq, time)
             self._push(fact)

@@ -8,7 +8,7 @@ between consent and the body, belong to `loop.tool_calls`.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import field
 from typing import Any, Final
 
@@ -65,9 +65,21 @@ class _Registered:
 class ToolRegistry:
     """One harness's tools."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, bundled: Callable[[], Iterable[Tool[Any]]] = tuple) -> None:
+        """Start with tools for all sessions.
+
+        Args:
+            bundled: Called by `load`.
+        """
         self._bus = bus
+        self._bundled = bundled
         self._scopes: dict[str | None, dict[str, _Registered]] = {}
+
+    def load(self) -> None:
+        """Register the bundled tools, once; done by whatever asks first, unless it was done before."""
+        bundled, self._bundled = self._bundled, tuple
+        for tool in bundled():
+            self.register(tool)
 
     def register(self, tool: Tool[Any], *, session_id: str | None = None) -> Disposer:
         """Offer a tool to one session, or to all; a session's own hides one of the same name for all.
@@ -79,6 +91,7 @@ class ToolRegistry:
         if not _NAME.fullmatch(tool.name):
             raise ValueError(f"a tool's name is 1 to 64 letters, digits, _ or -, not {tool.name!r}")
 
+        self.load()
         mine = _Registered(tool, freeze_json(parameters_of(tool.arguments)))
         scope = self._scopes.setdefault(session_id, {})
         if tool.name in scope:
@@ -167,6 +180,7 @@ class ToolRegistry:
         return await call.tool.run(call.prepared, call.ctx)
 
     def _visible(self, session_id: str) -> dict[str, _Registered]:
+        self.load()
         return {**self._scopes.get(None, {}), **self._scopes.get(session_id, {})}
 
     def _known(self, name: str, session_id: str) -> Tool[Any]:

@@ -1,7 +1,7 @@
 """The loop in this process, with a model that never keeps it waiting and a store of choice."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -37,7 +37,7 @@ class InMemory:
     def __init__(self) -> None:
         self._rows: dict[str, list[LogRow]] = {}
 
-    async def create(self, header: SessionHeader) -> None:
+    async def create(self, header: SessionHeader, check: Callable[[], object] | None = None) -> None:
         self._rows[header.id] = []
 
     async def append(self, session_id: str, rows: Sequence[LogRow], *, first_seq: int, durable: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from acp_server.bridge.connection import Connection
 from acp_server.methods.table import methods
@@ -25,7 +26,7 @@ from agent_loop.persistence import files
 from tests.doubles.memory_editor import INITIALIZE, connected
 from tests.doubles.memory_model import STOP, Item, MemoryModel, calls, says
 
-CALLS_PER_DELTA_AT_MOST = 33
+CALLS_PER_DELTA_AT_MOST = 28
 DELTAS_PER_PACE = 64
 FIXED_WRITES_AT_MOST = 12
 
@@ -134,6 +135,26 @@ async def test_all_deltas_of_a_tick_are_one_write(tmp_path: Path) -> None:
     _, writes = await _calls_and_writes(tmp_path, 20 * DELTAS_PER_PACE)
 
     assert writes <= 20 + FIXED_WRITES_AT_MOST
+
+
+async def test_a_new_session_goes_to_a_worker_thread_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our promise: beside a stream, each way to a thread and back waits for two ticks of it."""
+    hops: list[str] = []
+    run_sync = to_thread.run_sync
+
+    async def counted(work: Callable[..., Any], *values: Any, **options: Any) -> Any:
+        hops.append(getattr(work, "func", work).__name__)
+        return await run_sync(work, *values, **options)
+
+    async with connected(tmp_path, MemoryModel()) as editor:
+        monkeypatch.setattr(editor.harness, "warm_up", lambda: None)
+        monkeypatch.setattr(to_thread, "run_sync", counted)
+
+        await editor.new_session()
+
+    assert hops == ["_create"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The composition root: settings in, a running harness out."""
 
 import logging
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from agent_loop.llm.providers.openai_compatible import OpenAICompatible
 from agent_loop.messages import Text, text_of
 from agent_loop.session.invariants import InvariantError
 
+ROOT = Path(__file__).parents[2]
 WAIT_S = 5.0
 
 
@@ -150,6 +152,49 @@ async def test_a_warm_provider_is_loaded_once(tmp_path: Path, monkeypatch: pytes
 
         await handle.dispose()
     assert loads == 1
+
+
+WARM_UP = """
+import sys, anyio
+from pathlib import Path
+from agent_loop import load_settings, open_harness
+
+home, loaded = Path(sys.argv[1]), anyio.Event()
+later = ["agent_loop.loop.turn", "agent_loop.tools.bundled"]
+
+async def main():
+    settings = load_settings(flags={"model": "demo/tour"}, environ={}, state_dir=home / "state")
+    async with open_harness(settings, {}) as harness:
+        handle = await harness.create_session(str(home))
+        harness.llm.get("demo").load = load
+        print([name for name in later if name in sys.modules])
+
+        harness.warm_up()
+        with anyio.fail_after(10):
+            await loaded.wait()
+
+        print([name for name in later if name in sys.modules] == later)
+        await handle.dispose()
+
+async def load():
+    loaded.set()
+
+anyio.run(main)
+"""
+
+
+def test_what_a_turn_is_made_of_is_imported_by_the_warm_up_and_not_for_a_session(tmp_path: Path) -> None:
+    """Our promise: neither the editor that opens a session nor the first prompt waits for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", WARM_UP, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+        check=True,
+    )
+
+    assert done.stdout.splitlines() == ["[]", "True"]
 
 
 async def test_a_provider_that_cannot_warm_up_fails_its_turn_not_the_server(

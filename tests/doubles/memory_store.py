@@ -76,9 +76,11 @@ class MemoryStore:
         self._shelf: Shelf = {} if shelf is None else shelf
         self._grown = anyio.Event()
 
-    async def create(self, header: SessionHeader) -> None:
+    async def create(self, header: SessionHeader, check: Callable[[], object] | None = None) -> None:
         require_new_id(header.id)
         await anyio.lowlevel.checkpoint()
+        if check is not None:
+            check()
         if self.failing is not None:
             raise self.failing
         if header.id in self._shelf:

@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from agent_loop.agent.registry import NewAgent
-from agent_loop.errors import Disposed, Duplicate
+from agent_loop.errors import Disposed, Duplicate, HarnessError
 from agent_loop.events.facts import EndReason, PluginFact, StepStart, TurnStart
 from agent_loop.events.moments import (
     AgentCreated,
@@ -41,6 +41,22 @@ async def test_a_created_session_has_the_id_and_the_directory_it_was_given() -> 
         assert (await store.load("mine"))[0] == handle.agent.session.header
         assert (await store.load("bare"))[0].cwd is None
         assert handle.agent.session.header.parent == "parent"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_a_check_that_fails_leaves_nothing_behind(kept: bool) -> None:
+    """Decision 13: a cwd that does not exist is refused, with a store and without."""
+
+    def refuse() -> None:
+        raise HarnessError("/w is no directory", code="CWD")
+
+    async with open_rig(store=MemoryStore() if kept else None) as rig:
+        with pytest.raises(HarnessError, match="no directory"):
+            await rig.loop.create(NewAgent("s1"), refuse)
+
+        assert (rig.agents.list(), list(rig.sessions)) == ((), [])
+        rig.handles.append(await rig.loop.create(NewAgent("s1"), lambda: None))
+        assert [agent.id for agent in rig.agents.list()] == ["s1"]
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_loop.chunks import TextDelta
-from agent_loop.errors import Duplicate, NotFound, StoreError
+from agent_loop.errors import Duplicate, HarnessError, NotFound, StoreError
 from agent_loop.events.facts import (
     AssistantChunk,
     AssistantRun,
@@ -214,6 +214,23 @@ class StoreContract:
             await store.create(header)
 
         async with opened(open_store()) as store:
+            assert await store.load(header.id) == (header, [])
+
+    async def test_a_check_that_fails_leaves_no_session(self, open_store: OpenStore) -> None:
+        """Store seam: what `check` raises ends the creation, and the id is still free."""
+        header = new_header()
+
+        def refuse() -> None:
+            raise HarnessError("/w is no directory", code="CWD")
+
+        async with opened(open_store()) as store:
+            with pytest.raises(HarnessError, match="no directory"):
+                await store.create(header, refuse)
+            with pytest.raises(NotFound):
+                await store.load(header.id)
+
+            await store.create(header, lambda: None)
+
             assert await store.load(header.id) == (header, [])
 
     @pytest.mark.parametrize("kind", STRATEGIES, ids=lambda kind: kind.TYPE)

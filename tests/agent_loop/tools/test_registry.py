@@ -113,6 +113,47 @@ def test_tools_are_told_in_the_order_they_came(house: House) -> None:
     assert [spec.name for spec in house.registry.schemas("s1")] == ["think", "z"]
 
 
+def test_the_bundled_tools_are_made_once_when_somebody_asks_and_stand_before_all_others() -> None:
+    """Our promise: a start waits for no argument model, and the prompt's prefix is the same all the same."""
+    made = []
+
+    def bundled() -> list[Thinker]:
+        made.append("bundled")
+        return [Thinker("a"), Thinker("b")]
+
+    registry = ToolRegistry(Bus(), bundled)
+    assert made == []
+
+    registry.register(Thinker("z"))
+
+    assert [spec.name for spec in registry.schemas("s1")] == ["a", "b", "z"]
+    registry.load()
+    assert made == ["bundled"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda registry: registry.load(),
+        lambda registry: registry.get("a", "s1"),
+        lambda registry: registry.schemas("s1"),
+        lambda registry: registry.parallel_safe("a", "{}", "s1"),
+    ],
+    ids=["load", "get", "schemas", "parallel_safe"],
+)
+def test_whoever_asks_first_finds_the_bundled_tools(ask: Callable[[ToolRegistry], object]) -> None:
+    """Our promise: no way in sees a registry that is not filled yet."""
+    made = []
+
+    def bundled() -> list[Thinker]:
+        made.append("bundled")
+        return [Thinker("a")]
+
+    ask(ToolRegistry(Bus(), bundled))
+
+    assert made == ["bundled"]
+
+
 def test_a_sessions_own_tool_hides_one_for_all_and_gives_it_back(house: House) -> None:
     """Contracts 2: a registration has scope harness or one session; the session is resolved first."""
     house.registry.register(Thinker("later"))

@@ -73,7 +73,7 @@ def test_a_group_that_does_not_end_is_remembered_until_it_does(
 ) -> None:
     """Rule 4 of children: a process may be stuck in the kernel."""
     made = Children()
-    group = start(made, null, "sleep 60")
+    group = start(made, null, "exec sleep 60")
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     made.release(group)
     assert made._groups == {group}
