@@ -125,7 +125,7 @@ class SdkProvider(ABC):
         response = await self._ask(request)
 
         pieces = response.aiter_bytes()
-        events, answer = EventStream(), self._answer()
+        events, answer = EventStream(self.name), self._answer()
 
         try:
             while not answer.done and (piece := await self._read(pieces, answer)) is not None:
