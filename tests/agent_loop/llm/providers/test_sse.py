@@ -72,7 +72,7 @@ def test_an_event_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch, pie
     """Our promise: memory is bounded whatever an endpoint sends."""
     monkeypatch.setattr(sse, "EVENT_LIMIT_BYTES", 16)
 
-    with pytest.raises(ProviderError, match="^fake sent an event of more than 16 bytes$") as caught:
+    with pytest.raises(ProviderError, match="fake sent an event of more than 16 bytes") as caught:
         events_in(pieces)
 
     assert (caught.value.kind, caught.value.provider) == ("malformed", "fake")
