@@ -21,7 +21,6 @@ from agent_loop.messages import Reasoning
 MAX_TOKENS: Final = 32_000
 """The longest answer unless somebody says otherwise: what the smallest of the current models can write."""
 
-
 _ABOUT_THOUGHTS: Final = re.compile(
     r"signature|bound to a different|thinking.* (cannot be modified|must be passed back)|Expected .?thinking"
 )
