@@ -129,7 +129,7 @@ class ModelCall:
                 self._tool(index).update(id=call_id, tool=name, args_raw=arguments)
             case {"type": "text", "text": text} if index not in self._told:
                 self._tell(index, {"text": text})
-            case {"type": "reasoning", "text": text} if index not in self._told:
+            case {"type": "reasoning", "text": text} if text and index not in self._told:
                 self._tell(index, {"think": text})
         self._tools.pop(index, None)
 

@@ -180,6 +180,7 @@ def test_what_a_model_said_is_said_again_piece_by_piece() -> None:
     tape.chunk(call, "block-end", index=4, block={"type": "text", "text": "whole"})
     tape.chunk(call, "block-end", index=5, block={"type": "reasoning", "text": "whole"})
     tape.chunk(call, "block-end", index=1, block={"type": "text", "text": "told"})
+    tape.chunk(call, "block-end", index=7, block={"type": "reasoning", "text": "", "opaque": "unread"})
     tape.chunk(
         call, "block-end", index=6, block={"type": "tool-call", "id": "c3", "name": "list", "arguments": "[]"}
     )

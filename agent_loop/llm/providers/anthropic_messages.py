@@ -1,23 +1,29 @@
 """Models behind an endpoint that speaks Anthropic's Messages API.
 
-Owns what the endpoint is told besides the request, and that the SDK may not be there: it is an optional
-extra. The connection belongs to `sdk_provider`, the request to `anthropic_request`, the answer to
-`anthropic_stream`.
+Owns what the endpoint is told besides the request, what is said instead when it refuses old thoughts, and
+that the SDK may not be there: it is an optional extra. The connection belongs to `sdk_provider`, the request
+to `anthropic_request`, the answer to `anthropic_stream`.
 """
 
+import re
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final
 
-from agent_loop.errors import ConfigError
+from agent_loop.errors import ConfigError, ProviderError
 from agent_loop.llm.provider import ModelRequest
 from agent_loop.llm.providers.anthropic_request import Thinking, request_body
 from agent_loop.llm.providers.anthropic_stream import AnthropicAnswer
 from agent_loop.llm.providers.endpoint import endpoint_at
 from agent_loop.llm.providers.failures import CONNECT_TIMEOUT_S
 from agent_loop.llm.providers.sdk_provider import Answer, Sdk, SdkProvider
+from agent_loop.messages import Reasoning
 
 MAX_TOKENS: Final = 32_000
 """The longest answer unless somebody says otherwise: what the smallest of the current models can write."""
+
+_ABOUT_THOUGHTS: Final = re.compile(
+    r"signature|bound to a different|thinking.* (cannot be modified|must be passed back)|Expected .?thinking"
+)
 
 
 class Anthropic(SdkProvider):
@@ -57,12 +63,35 @@ class Anthropic(SdkProvider):
         budget = thinking if isinstance(thinking, int) else 0
         self._max_tokens = budget + MAX_TOKENS if max_tokens is None else max_tokens
         self._thinking = thinking
+        # Session → place of the first message whose thoughts still go back.
+        self._thoughts_from: dict[str, int] = {}
 
         if budget >= self._max_tokens:
             raise ConfigError(f"{name}: thinking must be less than max_tokens, which is {self._max_tokens}")
 
     def _body(self, request: ModelRequest) -> bytes:
-        return request_body(request, max_tokens=self._max_tokens, thinking=self._thinking)
+        return request_body(
+            request,
+            max_tokens=self._max_tokens,
+            thinking=self._thinking,
+            thoughts_from=self._thoughts_from.get(request.session_id, 0),
+        )
+
+    def _mended(self, request: ModelRequest, refused: ProviderError) -> bytes | None:
+        # A signature may cover the system prompt, the tools and all that was said before. Any of these may
+        # have changed while a session slept, and it would never be answered again.
+        if refused.status != 400 or not _ABOUT_THOUGHTS.search(str(refused)):
+            return None
+
+        first = self._thoughts_from.get(request.session_id, 0)
+
+        if not any(
+            isinstance(block, Reasoning) for said in request.messages[first:] for block in said.content
+        ):
+            return None
+
+        self._thoughts_from[request.session_id] = len(request.messages)
+        return self._body(request)
 
     def _answer(self) -> Answer:
         return AnthropicAnswer(self._endpoint)

@@ -4,11 +4,11 @@ Pure: the same request gives the same bytes, and a longer conversation begins wi
 one but for the mark that tells how far to cache.
 
 Rules.
-1. People and the model take turns: neighbours of one role become one message, and a conversation begins and
-   ends with the person, or the model would go on writing an answer it has given.
+1. People and the model take turns: what several people say becomes one message, and where nobody spoke
+   between two answers, before the first or after the last, the person asks the model to go on.
 2. Tool results stand first in the message after the calls; whatever came between follows them.
 3. Thoughts go back as they came, signed; unsigned ones are somebody else's, and would be refused, as would
-   one that nothing follows.
+   one that nothing follows. Newer models sign all that came before, too: what was once sent stays as it was.
 4. What the API refuses by its form (blank text, an id or a name with a dot, a picture it cannot read) is
    mended here: it would fail this request and so every later prompt of the session.
 5. Three places are marked for the cache: the last tool, the system prompt, and the end of the conversation.
@@ -45,15 +45,18 @@ _PICTURES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/web
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def request_body(request: ModelRequest, *, max_tokens: int, thinking: Thinking | None) -> bytes:
+def request_body(
+    request: ModelRequest, *, max_tokens: int, thinking: Thinking | None, thoughts_from: int = 0
+) -> bytes:
     """The body of a streaming request.
 
     Args:
         max_tokens: The longest answer, thoughts included.
         thinking: None leaves it to the model's own default.
+        thoughts_from: Place of the first message whose thoughts go back; earlier ones are left out.
     """
     body: Json = {"model": request.model, "max_tokens": max_tokens, "stream": True}
-    messages = messages_out(request.messages)
+    messages = messages_out(request.messages, thoughts_from)
 
     if thinking == "adaptive":
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
@@ -73,25 +76,28 @@ def request_body(request: ModelRequest, *, max_tokens: int, thinking: Thinking |
     return body_bytes(body)
 
 
-def messages_out(messages: Sequence[Message]) -> list[Json]:
+def messages_out(messages: Sequence[Message], thoughts_from: int = 0) -> list[Json]:
     """The conversation, as a list of Anthropic messages that is never empty."""
     out: list[Json] = []
     ids = _Ids()
     # How many tool results the message that is being made begins with.
     results = 0
 
-    for message in messages:
+    for place, message in enumerate(messages):
         blocks = [block for content in message.content if (block := _block(content, ids)) is not None]
 
-        # An answer that was stopped while it thought: a thought may not stand last.
-        while message.role == "assistant" and blocks and blocks[-1]["type"] in _THOUGHTS:
-            blocks.pop()
+        if message.role == "assistant":
+            blocks = _without_vain_thoughts(blocks, keep=place >= thoughts_from)
 
-        if not blocks:
+            if blocks:
+                if not out or out[-1]["role"] == "assistant":
+                    out.append(_go_on())
+                out.append({"role": "assistant", "content": blocks})
+
             continue
 
-        if not out or out[-1]["role"] != message.role:
-            out.append({"role": message.role, "content": []})
+        if blocks and (not out or out[-1]["role"] == "assistant"):
+            out.append({"role": "user", "content": []})
             results = 0
 
         for block in blocks:
@@ -101,10 +107,7 @@ def messages_out(messages: Sequence[Message]) -> list[Json]:
             else:
                 out[-1]["content"].append(block)
 
-    if not out or out[0]["role"] == "assistant":
-        out.insert(0, _go_on())
-
-    if out[-1]["role"] == "assistant":
+    if not out or out[-1]["role"] == "assistant":
         out.append(_go_on())
 
     return out
@@ -152,6 +155,17 @@ def _block(content: Content, ids: _Ids) -> Json | None:
             return _picture(content)
         case _:
             assert_never(content)
+
+
+def _without_vain_thoughts(blocks: list[Json], *, keep: bool) -> list[Json]:
+    """An answer less what nothing follows, when it was stopped while it thought; or less all it thought."""
+    if not keep:
+        return [block for block in blocks if block["type"] not in _THOUGHTS]
+
+    while blocks and blocks[-1]["type"] in _THOUGHTS:
+        blocks.pop()
+
+    return blocks
 
 
 def _result(result: ToolResultBlock, ids: _Ids) -> Json:

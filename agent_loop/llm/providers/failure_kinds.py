@@ -26,7 +26,7 @@ _BY_STATUS: Final[Mapping[int, ErrorKind]] = {
 # In order: the first that is found in "code type message" decides, whatever the status.
 _BY_WORDS: Final[tuple[tuple[ErrorKind, re.Pattern[str]], ...]] = (
     ("content_filtered", re.compile(r"content[_ ]filter|content_policy|content management policy")),
-    ("quota", re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance")),
+    ("quota", re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|usage limits")),
     (
         "auth",
         re.compile(

@@ -21,7 +21,7 @@ import anyio
 from anyio import to_thread
 
 from agent_loop.chunks import Chunk
-from agent_loop.errors import Disposed
+from agent_loop.errors import Disposed, ProviderError
 from agent_loop.llm.provider import ModelRequest
 from agent_loop.llm.providers.endpoint import Endpoint
 from agent_loop.llm.providers.failures import from_library
@@ -105,6 +105,10 @@ class SdkProvider(ABC):
     def _answer(self) -> Answer:
         """What reads one answer."""
 
+    def _mended(self, request: ModelRequest, refused: ProviderError) -> bytes | None:
+        """The request in other words, where those were at fault that it was refused for; else None."""
+        return None
+
     async def load(self) -> None:
         """Import the SDK and make the client, in a worker thread that a cancelled caller leaves behind."""
         if self._sdk is None:
@@ -118,10 +122,10 @@ class SdkProvider(ABC):
             Disposed: The provider was closed.
         """
         await self.load()
-        response = await self._post(self._body(request))
+        response = await self._ask(request)
 
         pieces = response.aiter_bytes()
-        events, answer = EventStream(), self._answer()
+        events, answer = EventStream(self.name), self._answer()
 
         try:
             while not answer.done and (piece := await self._read(pieces, answer)) is not None:
@@ -151,6 +155,17 @@ class SdkProvider(ABC):
         if sdk is not None:
             with anyio.move_on_after(CLOSE_GRACE_S, shield=True):
                 await sdk.client.close()
+
+    async def _ask(self, request: ModelRequest) -> "httpx2.Response":
+        try:
+            return await self._post(self._body(request))
+        except ProviderError as refused:
+            body = self._mended(request, refused)
+
+            if body is None:
+                raise
+
+        return await self._post(body)
 
     async def _post(self, body: bytes) -> "httpx2.Response":
         import httpx2

@@ -17,7 +17,9 @@ class EventStream:
         stray: What came instead of events, if none has come yet, bounded: mostly an error page.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        """Start a stream; `provider` is whose failure it is when it cannot be cut."""
+        self._provider = provider
         self.stray = b""
         self._seen = False
         self._held: list[bytes] = []
@@ -79,7 +81,8 @@ class EventStream:
             self._held_bytes += len(rest)
 
         if self._held_bytes + sum(map(len, self._data)) > EVENT_LIMIT_BYTES:
-            raise ProviderError("malformed", f"one event of the answer is over {EVENT_LIMIT_BYTES} bytes")
+            what = f"{self._provider} sent an event of more than {EVENT_LIMIT_BYTES} bytes"
+            raise ProviderError("malformed", what, provider=self._provider)
 
     def _take(self) -> bytes:
         event = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)

@@ -27,9 +27,11 @@ from agent_loop.chunks import (
     UsageChunk,
 )
 from agent_loop.errors import ERROR_KINDS, Disposed, ErrorKind, ProviderError
+from agent_loop.events.facts import EndReason
 from agent_loop.llm.collect import Collector
 from agent_loop.llm.provider import ModelRequest, Provider, ToolSchema
 from agent_loop.llm.providers.sdk_provider import SdkProvider
+from agent_loop.loop.end_reason import failed
 from agent_loop.messages import Content, Image, Message, Reasoning, Text, ToolCallBlock, ToolResultBlock
 from agent_loop.record import replace
 from tests.doubles.provider_server import ProviderServer, Reply, closed_port, provider_server
@@ -420,6 +422,13 @@ class ProviderSuite:
         assert (error.provider, KEY in str(error), "\n" in str(error)) == ("under-test", False, False)
         assert str(error).endswith("because of [key] and more")
         assert answer.content() == ()
+        told = {"provider": "under-test", "status": status}
+        assert failed(error) == EndReason(
+            "error",
+            error_kind=kind,
+            message=str(error),
+            data=told if wait_s is None else {**told, "retryAfter": wait_s},
+        )
 
     async def test_nobody_listening_is_a_transport_failure_that_names_the_host(self) -> None:
         """Contract 5: plain words, so that a wrong address can be mended."""

@@ -109,6 +109,58 @@ async def test_thoughts_go_back_as_they_came() -> None:
         ]
 
 
+REFUSED_THOUGHTS = [
+    "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different one.",
+    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the last message cannot be modified.",
+    "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+]
+
+
+@pytest.mark.parametrize("words", REFUSED_THOUGHTS)
+async def test_refused_thoughts_do_not_end_a_session(words: str) -> None:
+    """Public bug reports: a resumed session whose thoughts are refused fails at every later prompt."""
+    refusal = Reply(status=400, body=anthropic_wire.error_body("invalid_request_error", words))
+    history = (*ask().messages, Message("assistant", (THINKING, Text("so"))), *ask("and?").messages)
+    later = (*history, Message("assistant", (THINKING, Text("then"))), *ask("and?").messages)
+
+    async with provider_server(anthropic_wire.problem) as server, aclosing(make(server.base_url)) as provider:
+        server.plan(refusal, *[Reply(anthropic_wire.events_of(HELLO))] * 2)
+
+        answer = await answer_of(provider, replace(ask(), messages=history))
+        await answer_of(provider, replace(ask(), messages=later))
+
+        sent = [
+            [block["type"] for message in request.body["messages"] for block in message["content"]]
+            for request in server.requests
+        ]
+        assert answer.finish == Finish("stop")
+        assert sent == [
+            ["text", "thinking", "text", "text"],
+            ["text", "text", "text"],
+            ["text", "text", "text", "thinking", "text", "text"],
+        ]
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "said"),
+    [
+        (400, REFUSED_THOUGHTS[0], Text("no thought of ours")),
+        (400, "thinking.type.enabled is not supported for this model", THINKING),
+        (403, "the signature of the request is wrong", THINKING),
+    ],
+)
+async def test_other_refusals_are_told_at_once(status: int, words: str, said: Reasoning | Text) -> None:
+    """Our promise: a request is not sent twice in the hope that it helps."""
+    history = (*ask().messages, Message("assistant", (said, Text("so"))), *ask("and?").messages)
+
+    async with provider_server() as server, aclosing(make(server.base_url)) as provider:
+        server.plan(Reply(status=status, body=anthropic_wire.error_body("invalid_request_error", words)))
+
+        error, _ = await failure_of(provider, replace(ask(), messages=history))
+
+        assert (error.status, words in str(error), len(server.requests)) == (status, True, 1)
+
+
 async def test_an_answer_without_message_stop_is_cut() -> None:
     """Anthropic, streaming: `message_stop` is the last event of every whole answer."""
     async with provider_server() as server, aclosing(make(server.base_url)) as provider:

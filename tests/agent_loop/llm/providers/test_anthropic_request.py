@@ -83,8 +83,13 @@ GOLDEN: list[tuple[str, list[Message], list[dict[str, Any]]]] = [
     ),
     (
         "an answer that stands last is gone on from by the person",
-        [HI, assistant(Text("yes")), assistant(Text("and"))],
-        [HI_OUT, answered(text("yes"), text("and")), said(text(GO_ON))],
+        [HI, assistant(Text("yes"))],
+        [HI_OUT, answered(text("yes")), said(text(GO_ON))],
+    ),
+    (
+        "an answer after an answer was asked for in the same words",
+        [HI, assistant(Text("yes")), assistant(SIGNED, Text("and")), HI],
+        [HI_OUT, answered(text("yes")), said(text(GO_ON)), answered(SIGNED_OUT, text("and")), HI_OUT],
     ),
     (
         "an answer that stands first was asked for",
@@ -164,6 +169,33 @@ def test_a_conversation_in_anthropics_words(messages: list[Message], out: list[d
     """Anthropic, Messages, tool use and extended thinking."""
     assert plain(messages) == out
     assert anthropic_wire.problem({"max_tokens": 1, "messages": out}) is None
+
+
+def test_thoughts_before_a_place_are_left_out() -> None:
+    """Anthropic, preserved thinking: thoughts that are refused must go, all before them too."""
+    history = [HI, assistant(SIGNED, CALL), user(result(Text("A"))), assistant(SIGNED, Text("a")), HI]
+
+    out = orjson.loads(orjson.dumps(messages_out(history, thoughts_from=3)))
+
+    assert [message["content"][0]["type"] for message in out] == [
+        "text",
+        "tool_use",
+        "tool_result",
+        "thinking",
+        "text",
+    ]
+
+
+@given(
+    st.lists(st.sampled_from([HI, assistant(Text("yes")), assistant(SIGNED, Text("so")), user()]), max_size=6)
+)
+def test_what_was_once_sent_stays_as_it_was(messages: list[Message]) -> None:
+    """Anthropic, preserved thinking: a thought is refused when anything before it has changed since."""
+    asked = plain(messages)
+
+    later = plain([*messages, assistant(SIGNED, Text("so")), HI])
+
+    assert later == [*asked, answered(SIGNED_OUT, text("so")), HI_OUT]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ TORTURED = [b"one", b"two\n three", "\N{PILE OF POO} é".encode(), b"", b"last"]
 
 
 def events_in(pieces: Iterable[bytes]) -> list[bytes]:
-    stream = EventStream()
+    stream = EventStream("fake")
     return [event for piece in pieces for event in stream.feed(piece)] + stream.close()
 
 
@@ -56,7 +56,7 @@ def test_whatever_was_said_is_heard(texts: list[str], size: int) -> None:
 
 def test_an_event_comes_with_the_byte_that_completes_it() -> None:
     """Latency: a delta must not wait for the next one."""
-    stream = EventStream()
+    stream = EventStream("fake")
 
     assert stream.feed(b"data: a\r\n\r") == [b"a"]
     assert stream.feed(b"\ndata: b\n") == []
@@ -72,16 +72,16 @@ def test_an_event_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch, pie
     """Our promise: memory is bounded whatever an endpoint sends."""
     monkeypatch.setattr(sse, "EVENT_LIMIT_BYTES", 16)
 
-    with pytest.raises(ProviderError, match="over 16 bytes") as caught:
+    with pytest.raises(ProviderError, match="fake sent an event of more than 16 bytes") as caught:
         events_in(pieces)
 
-    assert caught.value.kind == "malformed"
+    assert (caught.value.kind, caught.value.provider) == ("malformed", "fake")
 
 
 def test_a_page_instead_of_a_stream_is_kept_for_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Contract 5: an error says what was wrong, so somebody must remember what came."""
     monkeypatch.setattr(sse, "STRAY_LIMIT_BYTES", 12)
-    stream = EventStream()
+    stream = EventStream("fake")
 
     stream.feed(b": comment\n<html>\n<p>hello</p>\n<p>more</p>\n")
     assert stream.stray == b"<html>\n<p>hello</p>\n"
