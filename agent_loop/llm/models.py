@@ -2,7 +2,7 @@
 
 Owns the table and how a name finds its row. Nothing depends on a row being there: a model nobody heard of
 works, its window unknown. Settings come first (`[models."PROVIDER/NAME"]`): makers change prices, and the
-table only knows what they asked when it was written.
+table only knows what they asked at the end of 2026, without what some ask on top for very long requests.
 
 Sources: the makers' own model and price pages.
 """
@@ -15,6 +15,9 @@ from agent_loop.events.facts import Cost
 from agent_loop.record import record
 
 PER_TOKENS: Final = 1_000_000
+# A token of the cheapest model costs more than this leaves out; floats would show their tails.
+_DECIMALS: Final = 9
+_DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d|latest)$")
 
 
 @record
@@ -51,13 +54,13 @@ UNKNOWN: Final = ModelInfo()
 
 
 def known_model(name: str) -> ModelInfo:
-    """The row of the longest name in the table that `name` begins with; UNKNOWN when there is none.
+    """The row of that name; UNKNOWN when there is none.
 
-    Gateways write `maker/name`, dots for dashes, and dates or variants behind: all are the same model.
+    Gateways write `maker/name` and dots for dashes, makers a date behind: all are the same model. A name that
+    only begins alike is another one, of another price.
     """
     plain = re.sub(r"[._:]", "-", name.rpartition("/")[2].lower())
-    found = max((key for key in _MODELS if _begins(plain, key)), key=len, default="")
-    return _MODELS.get(found, UNKNOWN)
+    return _MODELS.get(_DATE.sub("", plain), UNKNOWN)
 
 
 def charged(price: Price, usage: Usage, before: Cost | None) -> Cost:
@@ -72,7 +75,7 @@ def charged(price: Price, usage: Usage, before: Cost | None) -> Cost:
         + (usage.output_tokens + usage.reasoning_tokens) * price.output
     ) / PER_TOKENS
     so_far = before.total if before is not None and before.currency == price.currency else 0.0
-    return Cost(amount, so_far + amount, price.currency)
+    return Cost(round(amount, _DECIMALS), round(so_far + amount, _DECIMALS), price.currency)
 
 
 def context_of(usage: Usage) -> int:
@@ -81,38 +84,37 @@ def context_of(usage: Usage) -> int:
     return read + usage.output_tokens
 
 
-def _begins(name: str, key: str) -> bool:
-    return name == key or name.startswith(f"{key}-")
-
-
 def _openai(
-    window: int, output: int, asks: float, cached: float, writes: float, *, reasoning: bool
+    window: int, output: int, asks: float, cached: float, writes: float, *, reasoning: bool = True
 ) -> ModelInfo:
     return ModelInfo(window, output, True, reasoning, Price(asks, writes, cached, asks))
 
 
-def _claude(output: int, asks: float, writes: float, *, reasoning: bool = True) -> ModelInfo:
+def _claude(window: int, output: int, asks: float, writes: float) -> ModelInfo:
     """Reading the cache costs a tenth, writing it a quarter more."""
-    return ModelInfo(200_000, output, True, reasoning, Price(asks, writes, asks / 10, asks * 1.25))
+    return ModelInfo(window, output, True, True, Price(asks, writes, asks / 10, asks * 1.25))
 
 
 _MODELS: Final[dict[str, ModelInfo]] = {
-    "gpt-5": _openai(400_000, 128_000, 1.25, 0.125, 10.0, reasoning=True),
-    "gpt-5-mini": _openai(400_000, 128_000, 0.25, 0.025, 2.0, reasoning=True),
-    "gpt-5-nano": _openai(400_000, 128_000, 0.05, 0.005, 0.4, reasoning=True),
+    "gpt-6-2-astra": _openai(1_050_000, 128_000, 8.0, 0.4, 40.0),
+    "gpt-6-2-sol": ModelInfo(1_050_000, 128_000, True, True),
+    "gpt-6-astra": _openai(1_050_000, 128_000, 10.0, 1.0, 50.0),
+    "gpt-5-2": _openai(400_000, 128_000, 1.75, 0.175, 14.0),
+    "gpt-5-1": _openai(400_000, 128_000, 1.25, 0.125, 10.0),
+    "gpt-5": _openai(400_000, 128_000, 1.25, 0.125, 10.0),
+    "gpt-5-mini": _openai(400_000, 128_000, 0.25, 0.025, 2.0),
+    "gpt-5-nano": _openai(400_000, 128_000, 0.05, 0.005, 0.4),
     "gpt-4-1": _openai(1_047_576, 32_768, 2.0, 0.5, 8.0, reasoning=False),
     "gpt-4-1-mini": _openai(1_047_576, 32_768, 0.4, 0.1, 1.6, reasoning=False),
     "gpt-4-1-nano": _openai(1_047_576, 32_768, 0.1, 0.025, 0.4, reasoning=False),
-    "gpt-4o": _openai(128_000, 16_384, 2.5, 1.25, 10.0, reasoning=False),
-    "gpt-4o-mini": _openai(128_000, 16_384, 0.15, 0.075, 0.6, reasoning=False),
-    "o3": _openai(200_000, 100_000, 2.0, 0.5, 8.0, reasoning=True),
-    "o4-mini": _openai(200_000, 100_000, 1.1, 0.275, 4.4, reasoning=True),
-    "claude-opus-4": _claude(32_000, 15.0, 75.0),
-    "claude-opus-4-5": _claude(64_000, 5.0, 25.0),
-    "claude-sonnet-4": _claude(64_000, 3.0, 15.0),
-    "claude-haiku-4-5": _claude(64_000, 1.0, 5.0),
-    "claude-3-7-sonnet": _claude(64_000, 3.0, 15.0),
-    "claude-3-5-haiku": _claude(8_192, 0.8, 4.0, reasoning=False),
-    "deepseek-chat": ModelInfo(128_000, 8_192, False, False, Price(0.28, 0.42, 0.028, 0.28)),
-    "deepseek-reasoner": ModelInfo(128_000, 65_536, False, True, Price(0.28, 0.42, 0.028, 0.28)),
+    "claude-fable-5-2": _claude(1_000_000, 128_000, 8.0, 40.0),
+    "claude-fable-5-1": _claude(1_000_000, 128_000, 10.0, 50.0),
+    "claude-opus-5-5": _claude(1_000_000, 128_000, 4.0, 20.0),
+    "claude-opus-5": _claude(1_000_000, 128_000, 5.0, 25.0),
+    "claude-opus-4-5": _claude(200_000, 64_000, 5.0, 25.0),
+    "claude-sonnet-5-5": _claude(1_000_000, 128_000, 2.0, 10.0),
+    "claude-sonnet-5": _claude(1_000_000, 128_000, 2.0, 10.0),
+    "claude-sonnet-4-5": _claude(200_000, 64_000, 3.0, 15.0),
+    "claude-haiku-5-5": ModelInfo(1_000_000, 128_000, True, True),
+    "claude-haiku-4-5": _claude(200_000, 64_000, 1.0, 5.0),
 }

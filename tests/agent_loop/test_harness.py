@@ -12,6 +12,7 @@ from agent_loop.config.load import Loaded, load_settings
 from agent_loop.errors import ConfigError, HarnessError, ProviderError
 from agent_loop.events.facts import AssistantMessage, StepStart, TurnEnd
 from agent_loop.harness import open_harness
+from agent_loop.llm.models import Price
 from agent_loop.llm.providers.openai_compatible import OpenAICompatible
 from agent_loop.messages import Text, text_of
 from agent_loop.session.invariants import InvariantError
@@ -242,3 +243,37 @@ async def test_a_store_that_is_not_installed_is_said_when_it_is_needed(
         for needed in (lambda: harness.store, lambda: harness._options()):
             with pytest.raises(ConfigError, match="pip install"):
                 needed()
+
+
+@pytest.mark.parametrize(
+    ("toml", "environ", "window", "price"),
+    [
+        ("", {}, 400_000, Price(1.25, 10.0, 0.125, 1.25)),
+        ("", {"OPENAI_BASE_URL": "http://localhost/v1"}, 400_000, None),
+        ('[models."openai/gpt-5"]\ncontext_window = 9\n', {}, 9, Price(1.25, 10.0, 0.125, 1.25)),
+        (
+            '[models."openai/gpt-5"]\ninput_price = 1.0\noutput_price = 2.0\ncurrency = "EUR"\n',
+            {"OPENAI_BASE_URL": "http://localhost/v1"},
+            400_000,
+            Price(1.0, 2.0, 1.0, 1.0, "EUR"),
+        ),
+        (
+            '[models."openai/gpt-5"]\ninput_price = 1.0\noutput_price = 2.0\n'
+            "cache_read_price = 0.0\ncache_write_price = 3.0\n",
+            {},
+            400_000,
+            Price(1.0, 2.0, 0.0, 3.0, "USD"),
+        ),
+    ],
+)
+async def test_a_person_knows_a_model_best_and_prices_are_the_makers_own(
+    tmp_path: Path, toml: str, environ: dict[str, str], window: int, price: Price | None
+) -> None:
+    """Issue, model catalogue: overridable; what somebody else asks for the same model is not known."""
+    settings = loaded(tmp_path / "state", f'[agent]\nmodel = "openai/gpt-5"\n{toml}')
+    async with open_harness(settings, {"OPENAI_API_KEY": "k", **environ}) as harness:
+        handle = await harness.create_session(str(tmp_path))
+
+        assert handle.agent.options.info.context_window == window
+        assert handle.agent.options.info.price == price
+        await handle.dispose()

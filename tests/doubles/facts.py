@@ -65,6 +65,8 @@ drawn_cards = st.builds(
     status=st.sampled_from(get_args(cards.CardStatus)),
 )
 
+amounts = st.floats(0, 1e6)
+costs = st.builds(f.Cost, amounts, amounts, texts)
 usages = st.builds(chunks.Usage, counts, counts, counts, counts, counts)
 drawn_chunks: st.SearchStrategy[chunks.Chunk] = st.one_of(
     st.builds(chunks.TextDelta, counts, texts),
@@ -133,7 +135,9 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         st.sampled_from(get_args(f.DecidedBy)),
         st.none() | texts,
     ),
-    f.UsageRecorded: st.builds(f.UsageRecorded, numbers, numbers, usages),
+    f.UsageRecorded: st.builds(
+        f.UsageRecorded, numbers, numbers, usages, st.none() | numbers, st.none() | costs
+    ),
     f.ErrorRecorded: st.builds(f.ErrorRecorded, numbers, texts, texts, st.none() | error_kinds),
     f.RequestRetried: st.builds(
         f.RequestRetried, numbers, numbers, numbers, error_kinds, texts, numbers, st.booleans()

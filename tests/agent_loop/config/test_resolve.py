@@ -30,8 +30,9 @@ def test_the_built_in_provider_takes_its_key_and_place_from_the_environment() ->
         idle_timeout_s=120.0,
         script=None,
         control=None,
+        from_maker=True,
     )
-    assert moved.base_url == "https://other.example/v1"
+    assert (moved.base_url, moved.from_maker) == ("https://other.example/v1", False)
     assert "'k'" not in repr(usual)
 
 

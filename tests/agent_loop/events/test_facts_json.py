@@ -162,6 +162,23 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
             },
         },
     ),
+    (
+        f.UsageRecorded(1, 2, Usage(1, 2), 100, f.Cost(0.25, 1.5, "EUR")),
+        "usage",
+        {
+            "turn": 1,
+            "step": 2,
+            "usage": {
+                "inputTokens": 1,
+                "outputTokens": 2,
+                "cacheReadTokens": 0,
+                "cacheWriteTokens": 0,
+                "reasoningTokens": 0,
+            },
+            "window": 100,
+            "cost": {"amount": 0.25, "total": 1.5, "currency": "EUR"},
+        },
+    ),
     (f.ErrorRecorded(1, "x", "BUG"), "error", {"turn": 1, "message": "x", "code": "BUG"}),
     (
         f.ErrorRecorded(1, "x", "PROVIDER", "auth"),
