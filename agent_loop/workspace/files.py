@@ -17,6 +17,22 @@ class Entry:
     size_bytes: int
 
 
+@record
+class Survey:
+    """What a name stands for, as far as deleting or moving it goes.
+
+    Attributes:
+        kind: As of an `Entry`.
+        files, size_bytes: Of all that is below it, for a directory.
+        signature: The same only while nothing of it changes; None when there is too much to tell.
+    """
+
+    kind: str
+    files: int
+    size_bytes: int
+    signature: str | None
+
+
 class FileAccess(Protocol):
     """Reads and writes whole files. Every method raises OSError as the disk would."""
 
@@ -32,6 +48,23 @@ class FileAccess(Protocol):
 
     async def entries(self, path: str) -> list[Entry]:
         """What a directory holds, sorted by name."""
+
+    async def survey(self, path: str) -> Survey:
+        """What is there under this name, a link itself and a directory with all below it.
+
+        Raises:
+            FileNotFoundError: Nothing is.
+        """
+
+    async def delete(self, path: str) -> None:
+        """Take a file, a link or a whole directory away; to everybody else it is gone at once."""
+
+    async def move(self, source: str, target: str) -> None:
+        """Give a file, a link or a directory another name; parents are made.
+
+        Raises:
+            FileExistsError: There is something under that name.
+        """
 
 
 class FileTooLarge(OSError):

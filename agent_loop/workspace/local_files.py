@@ -4,7 +4,9 @@ Every touch of the disk happens in a worker thread. A read may be abandoned by a
 nothing behind; a write may not, so that it happens whole or not at all.
 """
 
+import hashlib
 import os
+import shutil
 import stat
 from contextlib import suppress
 from functools import partial
@@ -12,7 +14,10 @@ from functools import partial
 from anyio.to_thread import run_sync
 
 from agent_loop.ids import new_id
-from agent_loop.workspace.files import Entry, FileTooLarge
+from agent_loop.workspace.files import Entry, FileTooLarge, Survey
+
+SURVEY_LIMIT = 10_000
+"""Names a directory may hold, all below it counted, for its deletion to be one call."""
 
 
 class LocalFiles:
@@ -33,6 +38,22 @@ class LocalFiles:
     async def entries(self, path: str) -> list[Entry]:
         """What a directory holds, sorted by name; kinds are `file`, `directory`, `link` and `other`."""
         return await run_sync(_entries, path, abandon_on_cancel=True)
+
+    async def survey(self, path: str) -> Survey:
+        """What is there under this name; see `FileAccess.survey`."""
+        return await run_sync(_survey, path, abandon_on_cancel=True)
+
+    async def delete(self, path: str) -> None:
+        """Take it away, whole, before anything of it is destroyed."""
+        await run_sync(_delete, path)
+
+    async def move(self, source: str, target: str) -> None:
+        """Give it another name on the same disk.
+
+        Raises:
+            FileExistsError: There is something under that name.
+        """
+        await run_sync(_move, source, target)
 
 
 def _read(path: str, limit_bytes: int) -> bytes:
@@ -89,6 +110,46 @@ def _mode_to_keep(target: str) -> int | None:
         raise PermissionError(f"{target} is read-only")
 
     return stat.S_IMODE(mode)
+
+
+def _survey(path: str) -> Survey:
+    top = os.lstat(path)
+    if not stat.S_ISDIR(top.st_mode):
+        return Survey(_kind(top.st_mode), 1, top.st_size, _signature([(path, top)]))
+
+    seen, files, size_bytes = [(path, top)], 0, 0
+    for folder, folders, names in os.walk(path):
+        for name in (*folders, *names):
+            below = os.path.join(folder, name)
+            status = os.lstat(below)
+            if not stat.S_ISDIR(status.st_mode):
+                files, size_bytes = files + 1, size_bytes + status.st_size
+            seen.append((below, status))
+            if len(seen) > SURVEY_LIMIT:
+                return Survey("directory", files, size_bytes, None)
+    return Survey("directory", files, size_bytes, _signature(seen))
+
+
+def _signature(seen: list[tuple[str, os.stat_result]]) -> str:
+    facts = sorted((path, it.st_mode, it.st_ino, it.st_size, it.st_mtime_ns) for path, it in seen)
+    return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _delete(path: str) -> None:
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        os.unlink(path)
+        return
+    # Renamed first: whatever happens while it is emptied, nobody meets half of it under its name.
+    doomed = os.path.join(os.path.dirname(path), f".{new_id()}.deleted")
+    os.rename(path, doomed)
+    shutil.rmtree(doomed)
+
+
+def _move(source: str, target: str) -> None:
+    if os.path.lexists(target):
+        raise FileExistsError(f"{target} exists already")
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    os.rename(source, target)
 
 
 def _entries(path: str) -> list[Entry]:

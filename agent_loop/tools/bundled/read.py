@@ -14,6 +14,7 @@ from agent_loop.messages import Text
 from agent_loop.record import record
 from agent_loop.tools.bounds import bounded_input
 from agent_loop.tools.bundled.paths import refuse_moved, resolve_path
+from agent_loop.tools.bundled.seen import note_seen
 from agent_loop.tools.failures import failed
 from agent_loop.tools.tool import Effect, Prepared, ToolContext, ToolOutcome, ToolRefused
 from agent_loop.workspace.files import FileTooLarge
@@ -72,9 +73,11 @@ class Read:
             return failed(f"{error}. Look into it with run_command (head, sed, grep).", "TOO_LARGE")
 
         try:
-            return ToolOutcome(content=(Text(await run_sync(_shown, content, window.line, window.limit)),))
+            shown = await run_sync(_shown, content, window.line, window.limit)
         except ToolRefused as refused:
             return failed(f"{prepared.card.title} {refused}", refused.code)
+        note_seen(ctx, window.real, content)
+        return ToolOutcome(content=(Text(shown),))
 
 
 def _shown(content: bytes, line: int, limit: int) -> str:
@@ -115,7 +118,9 @@ def _decoded(content: bytes) -> tuple[str, list[str]]:
         raise ToolRefused("is an image, which cannot be shown to you yet.", code="IMAGE")
 
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", "replace"), ["the file is UTF-16; writing it makes it UTF-8"]
+        return content.decode("utf-16", "replace"), [
+            "the file is UTF-16; write makes it UTF-8, edit keeps it"
+        ]
     if b"\0" in content[:_LOOK_BYTES]:
         raise ToolRefused(f"is a binary file of {len(content):,} bytes, not text.", code="BINARY")
 
@@ -123,5 +128,5 @@ def _decoded(content: bytes) -> tuple[str, list[str]]:
         return content.decode(), []
     except UnicodeDecodeError:
         return content.decode("latin-1"), [
-            "the file is not UTF-8 and was read as Latin-1; writing it makes it UTF-8"
+            "the file is not UTF-8 and was read as Latin-1; write makes it UTF-8, edit keeps it"
         ]

@@ -1,6 +1,5 @@
 """Writes a whole file, after showing what that changes."""
 
-import hashlib
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -11,6 +10,7 @@ from agent_loop.messages import Text
 from agent_loop.record import record
 from agent_loop.tools.bounds import bounded_input
 from agent_loop.tools.bundled.paths import refuse_moved, resolve_path
+from agent_loop.tools.bundled.seen import fingerprint, note_seen
 from agent_loop.tools.failures import failed, stopped_before_acting
 from agent_loop.tools.tool import Effect, Prepared, ToolContext, ToolOutcome, ToolRefused
 from agent_loop.workspace.files import FileAccess, FileTooLarge
@@ -35,7 +35,7 @@ class Write:
     name = "write"
     description = (
         "Write a whole text file: create it, folders included, or replace all it holds. To change part of a "
-        "file, read it first and write it back whole."
+        "file, use edit."
     )
     arguments = WriteArguments
 
@@ -85,6 +85,7 @@ class Write:
         if ctx.token.fired:
             return stopped_before_acting()
         await files.write(change.real, change.content)
+        note_seen(ctx, change.real, change.content)
 
         done = "Created" if change.preimage is None else "Replaced"
         return ToolOutcome(
@@ -100,7 +101,7 @@ async def _content(files: FileAccess, path: str) -> bytes | None:
 
 
 def _hash(content: bytes | None) -> str | None:
-    return None if content is None else hashlib.sha256(content).hexdigest()
+    return None if content is None else fingerprint(content)
 
 
 def _change_shown(path: str, old: bytes | None, new: str) -> CardItem:

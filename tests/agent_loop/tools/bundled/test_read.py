@@ -99,8 +99,10 @@ async def test_text_in_another_coding_is_read_with_a_note(workshop: Workshop) ->
 
     latin, utf16 = said(await workshop.run(READ, path="latin")), said(await workshop.run(READ, path="utf16"))
 
-    assert latin == "Grün\n[the file is not UTF-8 and was read as Latin-1; writing it makes it UTF-8]"
-    assert utf16 == "Grün\n[the file is UTF-16; writing it makes it UTF-8]"
+    assert (
+        latin == "Grün\n[the file is not UTF-8 and was read as Latin-1; write makes it UTF-8, edit keeps it]"
+    )
+    assert utf16 == "Grün\n[the file is UTF-16; write makes it UTF-8, edit keeps it]"
 
 
 async def test_what_cannot_be_read_is_told_with_a_way_out(workshop: Workshop) -> None:
