@@ -1,0 +1,4 @@
+def greet():
+    return "hello"
+
+# no newline at the end

@@ -1,0 +1,5 @@
+def greet():
+    word = "goodbye"
+    return word
+
+# no newline at the end
