@@ -16,6 +16,7 @@ from agent_loop import (
     AssistantRun,
     LoggedFact,
     LogRow,
+    PlanChanged,
     ReasoningDelta,
     RequestRetried,
     SessionTitle,
@@ -82,6 +83,9 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             if fact.outcome == "interrupted":
                 return [stopped_call(call_id)]
             return [_finished_call(call_id, fact)]
+        case PlanChanged(entries=entries):
+            told = [{"content": it.content, "priority": it.priority, "status": it.status} for it in entries]
+            return [{"sessionUpdate": "plan", "entries": told}]
         case UsageRecorded(window=window) if window is not None:
             return [usage_update(fact, window)]
         case RequestRetried():

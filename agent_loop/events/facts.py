@@ -27,6 +27,8 @@ EndKind = Literal[
 CancelCause = Literal["client", "caller", "plugin", "disposed"]
 Outcome = Literal["ran", "denied", "skipped", "interrupted", "unknown"]
 TitledBy = Literal["prompt", "user"]
+PlanPriority = Literal["high", "medium", "low"]
+PlanStatus = Literal["pending", "in_progress", "completed"]
 DecidedBy = Literal["user", "rule", "mode", "cancel", "closed"]
 
 
@@ -309,6 +311,26 @@ class Cost:
 
 
 @record
+class PlanEntry:
+    """One task of a plan."""
+
+    content: str
+    priority: PlanPriority
+    status: PlanStatus
+
+
+@record
+class PlanChanged(Fact):
+    """The model's plan as it is from now on, whole; no entries mean there is none."""
+
+    TYPE: ClassVar[str] = "plan"
+    SCOPE: ClassVar[Scope] = "step"
+    turn: int
+    step: int
+    entries: tuple[PlanEntry, ...]
+
+
+@record
 class UsageRecorded(Fact):
     """What a model call used.
 
@@ -395,6 +417,7 @@ LoggedFact = (
     | ToolResult
     | PermissionAsked
     | PermissionDecided
+    | PlanChanged
     | UsageRecorded
     | ErrorRecorded
     | RequestRetried

@@ -212,6 +212,9 @@ def _data_of(fact: f.LoggedFact) -> Json:
                 "by": by,
                 "option": option,
             }
+        case f.PlanChanged(turn, step, entries):
+            listed = [{"content": it.content, "priority": it.priority, "status": it.status} for it in entries]
+            return {"turn": turn, "step": step, "entries": listed}
         case f.UsageRecorded():
             return _usage_fact_to_json(fact)
         case f.ErrorRecorded(turn, message, code, kind):
@@ -380,6 +383,11 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
     ),
     f.PermissionDecided.TYPE: lambda d: f.PermissionDecided(
         d["turn"], d["step"], d["callId"], d["allowed"], d["by"], d["option"]
+    ),
+    f.PlanChanged.TYPE: lambda d: f.PlanChanged(
+        d["turn"],
+        d["step"],
+        tuple(f.PlanEntry(it["content"], it["priority"], it["status"]) for it in d["entries"]),
     ),
     f.UsageRecorded.TYPE: _usage_fact_from_json,
     f.ErrorRecorded.TYPE: lambda d: f.ErrorRecorded(d["turn"], d["message"], d["code"], d.get("kind")),

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from agent_loop.cards import Card
 from agent_loop.events.bus import Waterfall
-from agent_loop.events.facts import Exit, Outcome, PluginFact
+from agent_loop.events.facts import Exit, Outcome, PlanChanged, PluginFact
 from agent_loop.messages import Content
 from agent_loop.record import record
 from agent_loop.workspace.workspace import Workspace
@@ -66,7 +66,7 @@ class ToolContext:
 
     Attributes:
         session_state: A dict of this session's that lives as long as it does in memory; tools key it by name.
-        append: Log a plugin's fact.
+        append: Log a plugin's fact, or the plan.
         output: Show all output so far, bounded (live only), and whether some was left out.
     """
 
@@ -77,7 +77,7 @@ class ToolContext:
     workspace: Workspace
     token: Token
     session_state: dict[str, Any] = field(repr=False)
-    append: Callable[[PluginFact], object] = field(repr=False)
+    append: Callable[[PluginFact | PlanChanged], object] = field(repr=False)
     output: Callable[[str, bool], None] = field(repr=False)
 
 

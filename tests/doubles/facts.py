@@ -65,6 +65,9 @@ drawn_cards = st.builds(
     status=st.sampled_from(get_args(cards.CardStatus)),
 )
 
+plan_entries = st.builds(
+    f.PlanEntry, texts, st.sampled_from(get_args(f.PlanPriority)), st.sampled_from(get_args(f.PlanStatus))
+)
 amounts = st.floats(0, 1e6)
 costs = st.builds(f.Cost, amounts, amounts, texts)
 usages = st.builds(chunks.Usage, counts, counts, counts, counts, counts)
@@ -135,6 +138,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         st.sampled_from(get_args(f.DecidedBy)),
         st.none() | texts,
     ),
+    f.PlanChanged: st.builds(f.PlanChanged, numbers, numbers, st.lists(plan_entries, max_size=3).map(tuple)),
     f.UsageRecorded: st.builds(
         f.UsageRecorded, numbers, numbers, usages, st.none() | numbers, st.none() | costs
     ),

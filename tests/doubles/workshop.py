@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_loop.events.facts import PluginFact
+from agent_loop.events.facts import PlanChanged, PluginFact
 from agent_loop.messages import text_of
 from agent_loop.tools.registry import BoundCall, Refusal
 from agent_loop.tools.tool import Prepared, Tool, ToolContext, ToolOutcome
@@ -29,7 +29,7 @@ class Workshop:
     root: Path
     children: Children = field(default_factory=lambda: Children(0.1))
     turn: Turn = field(default_factory=Turn)
-    facts: list[PluginFact] = field(default_factory=list)
+    facts: list[PluginFact | PlanChanged] = field(default_factory=list)
     told: list[tuple[str, bool]] = field(default_factory=list)
 
     def context(self, session_id: str = "s1") -> ToolContext:

@@ -11,6 +11,7 @@ from agent_loop.tools.bundled.read import Read
 from agent_loop.tools.bundled.ripgrep import ripgrep_path
 from agent_loop.tools.bundled.run_command import RunCommand
 from agent_loop.tools.bundled.search import Search
+from agent_loop.tools.bundled.update_plan import UpdatePlan
 from agent_loop.tools.bundled.write import Write
 from agent_loop.tools.tool import Tool
 
@@ -18,4 +19,4 @@ from agent_loop.tools.tool import Tool
 def bundled_tools() -> tuple[Tool[Any], ...]:
     """One of each, in the order a model is told of them; nobody is told of a tool that cannot work here."""
     looking: tuple[Tool[Any], ...] = (Search(), Find()) if ripgrep_path() is not None else ()
-    return (Read(), ListDir(), *looking, EditFile(), Write(), Delete(), Move(), RunCommand())
+    return (Read(), ListDir(), *looking, EditFile(), Write(), Delete(), Move(), RunCommand(), UpdatePlan())

@@ -163,6 +163,20 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
         },
     ),
     (
+        f.PlanChanged(
+            1, 2, (f.PlanEntry("Look", "high", "completed"), f.PlanEntry("Mend", "low", "pending"))
+        ),
+        "plan",
+        {
+            "turn": 1,
+            "step": 2,
+            "entries": [
+                {"content": "Look", "priority": "high", "status": "completed"},
+                {"content": "Mend", "priority": "low", "status": "pending"},
+            ],
+        },
+    ),
+    (
         f.UsageRecorded(1, 2, Usage(1, 2), 100, f.Cost(0.25, 1.5, "EUR")),
         "usage",
         {
