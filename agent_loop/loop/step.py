@@ -68,14 +68,13 @@ async def _request(place: StepPlace) -> ModelRequest:
     agent, services = place.agent, place.services
     session = agent.session
     context = PromptContext(session.id, session.header.cwd, agent.options.system_prompt)
+    system = await services.prompt.text(context)
+    specs = services.tools.schemas(session.id) if agent.options.info.tools else ()
     request = build_request(
         model=agent.options.model,
-        system=await services.prompt.text(context),
+        system=system,
         messages=session.messages(),
-        tools=[
-            ToolSchema(spec.name, spec.description, spec.parameters)
-            for spec in services.tools.schemas(session.id)
-        ],
+        tools=[ToolSchema(spec.name, spec.description, spec.parameters) for spec in specs],
         session_id=session.id,
     )
 
