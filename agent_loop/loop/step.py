@@ -118,6 +118,8 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
     except ProviderError as error:
         error.shown = answer.shown
         error.provider = error.provider or request.provider
+        # It is paid for, whatever came of it.
+        _log_usage(place, answer.usage)
         raise
     return answer
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from agent_loop.chunks import Finish, Usage, UsageChunk
 from agent_loop.events.facts import Cost, UsageRecorded
+from agent_loop.events.waterfalls import REQUEST_ERROR, FailedRequest, Recovery
 from agent_loop.llm.models import ModelInfo, Price
 from tests.doubles.loop_rig import ask, of_type, open_rig
 from tests.doubles.memory_store import MemoryStore
@@ -29,6 +31,25 @@ async def test_each_call_is_logged_with_the_window_and_the_bill_so_far() -> None
         assert of_type(agent, UsageRecorded) == [
             UsageRecorded(1, 1, USAGE, 100, Cost(0.02, 0.02, "EUR")),
             UsageRecorded(1, 2, USAGE, 100, Cost(0.02, 0.04, "EUR")),
+        ]
+
+
+@pytest.mark.parametrize("end", [Finish("stop"), Finish("error", "late", "server")])
+async def test_an_answer_that_failed_is_on_the_bill_when_it_was_counted(end: Finish) -> None:
+    """Issue, usage: after each model call; an empty answer is one that the provider charges for."""
+    read = Usage(input_tokens=10)
+
+    async def once_more(failed: FailedRequest, next: object) -> Recovery:
+        return "retry"
+
+    async with open_rig([UsageChunk(read), end], text("a")) as rig:
+        rig.bus.around(REQUEST_ERROR, once_more)
+        agent = await rig.agent(info=ModelInfo(price=EURO))
+        await ask(agent)
+
+        assert of_type(agent, UsageRecorded) == [
+            UsageRecorded(1, 1, read, None, Cost(0.01, 0.01, "EUR")),
+            UsageRecorded(1, 1, USAGE, None, Cost(0.02, 0.03, "EUR")),
         ]
 
 
