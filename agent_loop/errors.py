@@ -4,7 +4,8 @@ Owns the base class, the closed list of provider failure kinds and the one way a
 exception becomes words. Turning an error into a JSON-RPC code belongs to `acp_server.errors`.
 """
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
 
 ErrorKind = Literal[
     "auth",
@@ -26,6 +27,24 @@ ErrorKind = Literal[
 
 ERROR_KINDS: frozenset[str] = frozenset(get_args(ErrorKind))
 
+FAILURE_WORDS: Final[Mapping[ErrorKind, str]] = {
+    "auth": "refused the key",
+    "rate_limit": "asks to slow down",
+    "quota": "says that the account has nothing left to spend",
+    "overloaded": "is overloaded",
+    "server": "failed on its side",
+    "timeout": "took too long",
+    "transport": "could not be reached, or its answer was cut off",
+    "malformed": "sent an answer that makes no sense",
+    "empty": "gave an empty answer",
+    "context_too_long": "says that the conversation is longer than the model can read",
+    "content_filtered": "withheld the answer",
+    "model_not_found": "does not know the model",
+    "invalid_request": "did not accept the request",
+    "unknown": "failed without saying why",
+}
+"""What a failure of each kind is in a person's words, to go on after the provider's name."""
+
 
 class HarnessError(Exception):
     """An error with a stable code; `str(error)` is fit for a person to read."""
@@ -39,11 +58,11 @@ class HarnessError(Exception):
 
 
 class ProviderError(HarnessError):
-    """A model call failed.
+    """A model call failed; without a message of its own it says what its kind means.
 
     Attributes:
         kind: One of `ErrorKind`.
-        provider: Name of the provider, for the person who has to mend it; None when unknown.
+        provider: Name of the provider, for the person who has to mend it; None until the loop sets it.
         status: HTTP status when there was an answer, else None.
         retry_after_s: Seconds the provider asked to wait, else None.
         shown: Set by the loop: part of the failed answer had reached the person.
@@ -60,7 +79,7 @@ class ProviderError(HarnessError):
         status: int | None = None,
         retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message or f"{provider or 'the model'} {FAILURE_WORDS[kind]}")
         self.kind: ErrorKind = kind
         self.provider = provider
         self.status = status

@@ -24,7 +24,7 @@ from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
-from agent_loop.llm.models import ModelInfo, Price, known_model
+from agent_loop.llm.models import ModelInfo, Price
 from agent_loop.llm.provider import Provider
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
@@ -298,6 +298,9 @@ def _provider(model: ResolvedModel) -> Provider:
 
 def _info(model: ResolvedModel, wanted: ModelSettings | None) -> ModelInfo:
     """What is known of a model; the person knows best, and prices are only known of the maker's own."""
+    # Imported with the first session: nobody waits for the table at a start.
+    from agent_loop.llm.catalogue import known_model
+
     known = known_model(model.model)
     if not model.from_maker:
         known = replace(known, price=None)
@@ -317,6 +320,9 @@ def _info(model: ResolvedModel, wanted: ModelSettings | None) -> ModelInfo:
         known,
         context_window=wanted.context_window or known.context_window,
         max_output=wanted.max_output or known.max_output,
+        images=known.images if wanted.images is None else wanted.images,
+        reasoning=known.reasoning if wanted.reasoning is None else wanted.reasoning,
+        tools=known.tools if wanted.tools is None else wanted.tools,
         price=price,
     )
 

@@ -10,6 +10,7 @@ looks at. So nothing can be left over that would drop a later prompt.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import field
 
 import anyio
 
@@ -21,7 +22,7 @@ from agent_loop.events.facts import CancelCause, ContextMessage, EndReason, Trig
 from agent_loop.events.moments import AgentStatus, Discarded, Moment, Queued, StatusChanged
 from agent_loop.ids import new_id
 from agent_loop.jsonvalue import freeze_json
-from agent_loop.llm.models import UNKNOWN, ModelInfo
+from agent_loop.llm.models import ModelInfo
 from agent_loop.messages import USER, Content, Source
 from agent_loop.record import record
 from agent_loop.session.sessions import Session
@@ -44,7 +45,7 @@ class AgentOptions:
     model: str = ""
     system_prompt: str = ""
     max_steps: int = DEFAULT_MAX_STEPS
-    info: ModelInfo = UNKNOWN
+    info: ModelInfo = field(default_factory=ModelInfo)
 
 
 class ReactLoopAgent:

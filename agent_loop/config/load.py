@@ -227,6 +227,7 @@ def _unread(data: Json) -> Iterator[Key]:
         tables += [(("providers", name), table, ProviderSettings) for name, table in providers.items()]
     if isinstance(models, dict):
         tables += [(("models", name), table, ModelSettings) for name, table in models.items()]
+        yield from (("models", name) for name in models if "/" not in name)
     if isinstance(agents, list):
         tables += [(("agents", at), table, AgentEntry) for at, table in enumerate(agents)]
 

@@ -4,7 +4,7 @@ Owns the shape of `config.toml`, format 1. Where values come from belongs to `lo
 name, to `resolve`.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -13,6 +13,7 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -31,6 +32,10 @@ REQUIRED_WORDS: Final = {
     "id": "1 to 64 letters, digits, dots, dashes or underscores",
 }
 """What a value without a default must be, by its key."""
+WHOLE_PRICE_WORDS: Final = "a table with both input_price and output_price, or without any price"
+_PRICE_KEYS: Final = frozenset(
+    ("input_price", "output_price", "cache_read_price", "cache_write_price", "currency")
+)
 
 
 def _must_be(words: str) -> WrapValidator:
@@ -64,6 +69,7 @@ _Variable = Annotated[
 ]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _must_be("a number of seconds greater than 0")]
 _Tokens = Annotated[int, Field(ge=1), _must_be("a whole number of tokens of at least 1")]
+_Flag = Annotated[bool, _must_be("true or false")]
 _Price = Annotated[float, Field(ge=0, allow_inf_nan=False), _must_be("a price of at least 0")]
 _Thinking = Annotated[
     Literal["adaptive"] | Annotated[int, Field(ge=1024)],
@@ -133,6 +139,7 @@ class ModelSettings(_Table):
 
     Attributes:
         context_window, max_output: Tokens.
+        images, reasoning, tools: What it can; without `tools` it is told of none.
         input_price, output_price: Of a million tokens; both or none.
         cache_read_price, cache_write_price: The same for cached input; None costs what input does.
         currency: By its ISO 4217 code.
@@ -140,11 +147,21 @@ class ModelSettings(_Table):
 
     context_window: _Tokens | None = None
     max_output: _Tokens | None = None
+    images: _Flag | None = None
+    reasoning: _Flag | None = None
+    tools: _Flag | None = None
     input_price: _Price | None = None
     output_price: _Price | None = None
     cache_read_price: _Price | None = None
     cache_write_price: _Price | None = None
     currency: _Text = "USD"
+
+    @model_validator(mode="after")
+    def _whole_price(self) -> Self:
+        given = _PRICE_KEYS & self.model_fields_set
+        if given and (self.input_price is None or self.output_price is None):
+            raise PydanticCustomError("must_be", "{words}", {"words": WHOLE_PRICE_WORDS})
+        return self
 
 
 class RetrySettings(_Table):

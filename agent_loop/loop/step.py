@@ -68,14 +68,13 @@ async def _request(place: StepPlace) -> ModelRequest:
     agent, services = place.agent, place.services
     session = agent.session
     context = PromptContext(session.id, session.header.cwd, agent.options.system_prompt)
+    system = await services.prompt.text(context)
+    specs = services.tools.schemas(session.id) if agent.options.info.tools else ()
     request = build_request(
         model=agent.options.model,
-        system=await services.prompt.text(context),
+        system=system,
         messages=session.messages(),
-        tools=[
-            ToolSchema(spec.name, spec.description, spec.parameters)
-            for spec in services.tools.schemas(session.id)
-        ],
+        tools=[ToolSchema(spec.name, spec.description, spec.parameters) for spec in specs],
         session_id=session.id,
     )
 
@@ -112,13 +111,16 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
                     if seen % PACE_EVERY == 0:
                         await _pace(place)
                         watched = bus.listens(StreamChunk)
+        _require_answer(answer)
     except TurnCancelled:
         _keep_prefix(place, answer, attempt)
         raise
     except ProviderError as error:
         error.shown = answer.shown
+        error.provider = error.provider or request.provider
+        # It is paid for, whatever came of it.
+        _log_usage(place, answer.usage)
         raise
-    _require_answer(answer)
     return answer
 
 
@@ -151,18 +153,14 @@ async def _pace(place: StepPlace) -> None:
 def _require_answer(answer: Collector) -> None:
     """Raises ProviderError when the stream's end says, or shows, that there is no whole answer."""
     finish = answer.finish
-    error: ProviderError | None = None
     if finish is None:
-        error = ProviderError("transport", "the model's answer was cut off before its end")
-    elif finish.kind == "error":
-        error = ProviderError(finish.error_kind, finish.message or "the model call failed")
-    elif finish.kind == "aborted":
-        error = ProviderError("unknown", finish.message or "the provider stopped its answer")
-    elif finish.kind in ("stop", "tool-calls") and not answer.content() and not _was_written(answer.usage):
-        error = ProviderError("empty", "the model gave an empty answer")
-    if error is not None:
-        error.shown = answer.shown
-        raise error
+        raise ProviderError("transport", "the model's answer was cut off before its end")
+    if finish.kind == "error":
+        raise ProviderError(finish.error_kind, finish.message)
+    if finish.kind == "aborted":
+        raise ProviderError("unknown", finish.message or "the provider stopped its answer")
+    if finish.kind in ("stop", "tool-calls") and not answer.content() and not _was_written(answer.usage):
+        raise ProviderError("empty", "")
 
 
 def _was_written(usage: Usage | None) -> bool:

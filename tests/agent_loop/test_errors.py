@@ -4,10 +4,12 @@ import pytest
 
 from agent_loop.errors import (
     ERROR_KINDS,
+    FAILURE_WORDS,
     Busy,
     ConfigError,
     Disposed,
     Duplicate,
+    ErrorKind,
     HarnessError,
     NotFound,
     ProviderError,
@@ -67,6 +69,16 @@ def test_a_provider_error_says_what_a_retry_needs() -> None:
 
     assert (full.kind, full.provider, full.status, full.retry_after_s) == ("rate_limit", "p", 429, 1.5)
     assert (bare.kind, bare.provider, bare.status, bare.retry_after_s) == ("unknown", None, None, None)
+
+
+@pytest.mark.parametrize("kind", sorted(ERROR_KINDS))
+def test_a_failure_without_words_says_whose_it_is_and_what_its_kind_means(kind: ErrorKind) -> None:
+    """Contract 5: every kind in plain words; claude-agent-acp#161 showed none."""
+    named, bare = ProviderError(kind, "", provider="local"), ProviderError(kind, "")
+
+    assert in_words(named) == f"local {FAILURE_WORDS[kind]}"
+    assert in_words(bare) == f"the model {FAILURE_WORDS[kind]}"
+    assert "_" not in in_words(bare)
 
 
 def test_settings_and_stores_say_where_it_went_wrong() -> None:

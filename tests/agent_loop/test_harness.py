@@ -277,3 +277,15 @@ async def test_a_person_knows_a_model_best_and_prices_are_the_makers_own(
         assert handle.agent.options.info.context_window == window
         assert handle.agent.options.info.price == price
         await handle.dispose()
+
+
+async def test_what_a_model_can_do_is_the_persons_word(tmp_path: Path) -> None:
+    """Issue, model catalogue: abilities, overridable; what nobody says stays as it is known."""
+    toml = '[models."openai/gpt-5"]\nimages = false\ntools = false\n'
+    settings = loaded(tmp_path / "state", f'[agent]\nmodel = "openai/gpt-5"\n{toml}')
+    async with open_harness(settings, {"OPENAI_API_KEY": "k"}) as harness:
+        handle = await harness.create_session(str(tmp_path))
+
+        info = handle.agent.options.info
+        assert (info.images, info.reasoning, info.tools) == (False, True, False)
+        await handle.dispose()

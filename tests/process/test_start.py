@@ -11,7 +11,12 @@ OURS_AT_MOST = 135
 HEAVY = ("openai", "httpx", "httpx2", "httpcore", "acp", "anthropic", "mcp", "requests", "aiohttp", "yaml")
 
 # Behind the first session's answer, or when the settings ask for it.
-LATER = ("agent_loop.loop.turn", "agent_loop.tools.bundled", "agent_loop.plugins.invariants")
+LATER = (
+    "agent_loop.loop.turn",
+    "agent_loop.tools.bundled",
+    "agent_loop.plugins.invariants",
+    "agent_loop.llm.catalogue",
+)
 
 # Runs the server up to the answer of initialize, then says on stderr which modules are there.
 PROBE = """

@@ -1,37 +1,24 @@
 """Turns what an endpoint, its SDK or the network said into our words and kinds, for every provider.
 
-Owns the sentence a person reads; which failure it is belongs to `failure_kinds`, and whether to try again
-to the loop. A library's text never passes: it changes with its version. The provider's own message does:
-one line, bounded, and with anything that looks like a key taken out.
+Owns the sentence a person reads, made of `FAILURE_WORDS` and what the provider said; which failure it is
+belongs to `failure_kinds`, and whether to try again to the loop. A library's text never passes: it changes
+with its version. The provider's own message does: one line, bounded, and with anything that looks like a key
+taken out.
 """
 
 import re
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from agent_loop.errors import ErrorKind, ProviderError
+from agent_loop.errors import FAILURE_WORDS, ErrorKind, ProviderError
 from agent_loop.llm.providers.endpoint import Endpoint
 from agent_loop.llm.providers.failure_kinds import kind_of, retry_after_s
 
 MESSAGE_LIMIT = 300
 CONNECT_TIMEOUT_S = 10.0
-
-
-_SENTENCES: Final[Mapping[ErrorKind, str]] = {
-    "auth": "refused the key",
-    "rate_limit": "asks to slow down",
-    "quota": "says that the account has nothing left to spend",
-    "overloaded": "is overloaded",
-    "server": "failed on its side",
-    "timeout": "took too long",
-    "context_too_long": "says that the conversation is longer than the model can read",
-    "content_filtered": "withheld the answer",
-    "model_not_found": "does not know the model",
-    "invalid_request": "did not accept the request",
-}
 
 # A key as OpenAI shows it, whole or starred out, and the likes of it.
 _KEY = re.compile(r"\b(?:sk|gsk|pk|rk|xai)[-_][\w*-]{8,}|\bAIza[\w-]{8,}|[\w-]*\*{3,}[\w-]*")
@@ -43,7 +30,7 @@ def from_status(
     """The error for an answer that is an HTTP error; `body` is its JSON value or its text."""
     code, message = _said(body)
     kind = kind_of(status, f"{code} {message}")
-    sentence = _SENTENCES[kind]
+    sentence = FAILURE_WORDS[kind]
 
     if kind == "auth" and endpoint.api_key is None:
         sentence = "wants a key and none is set"
@@ -71,7 +58,7 @@ def from_event(endpoint: Endpoint, error: object) -> ProviderError:
 
     return ProviderError(
         kind,
-        _sentence(endpoint, f"{_SENTENCES[kind]}{place} in the middle of the answer", message),
+        _sentence(endpoint, f"{FAILURE_WORDS[kind]}{place} in the middle of the answer", message),
         provider=endpoint.name,
         status=status,
     )

@@ -283,7 +283,7 @@ def _raised(error: Any, item: dict[str, Any]) -> ProviderError:
         return _fault(f"no such script item: {item}")
     return ProviderError(
         error["kind"],
-        str(error.get("message", error["kind"])),
+        str(error.get("message", "")),
         provider="scripted",
         status=error.get("status"),
         retry_after_s=error.get("retryAfter"),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from acp_server.bridge.record import WAITING_LIMIT
-from agent_loop import Queued, StatusChanged, Text, ToolOutput, Warned
+from agent_loop import ErrorKind, Queued, StatusChanged, Text, ToolOutput, Warned
+from agent_loop.errors import ERROR_KINDS, FAILURE_WORDS
 from tests.doubles.memory_editor import connected
 from tests.doubles.memory_model import STOP, Item, MemoryModel, calls, says
 
@@ -50,6 +51,38 @@ async def test_a_failed_model_call_is_an_error_with_the_kind_and_the_next_prompt
         assert (error["code"], error["message"]) == (-32603, "Nothing left.")
         assert error["data"]["kind"] == "quota"
         assert error["data"]["retryAfter"] == 2
+        assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("kind", sorted(ERROR_KINDS))
+async def test_each_kind_of_failure_reads_well_and_the_next_prompt_runs(
+    kind: ErrorKind, tmp_path: Path
+) -> None:
+    """Contracts 5, bug reports opencode#42827 and claude-agent-acp#161: no empty success, no bare error."""
+    failure = {"kind": kind, "status": 418, "retryAfter": 90}
+    async with connected(tmp_path, MemoryModel([{"raise": failure}])) as editor:
+        session = await editor.new_session()
+
+        error = await editor.error(editor.prompt(session))
+
+        assert error["code"] == -32603
+        assert error["message"].startswith(f"scripted {FAILURE_WORDS[kind]}")
+        assert error["data"] == {"kind": kind, "provider": "scripted", "status": 418, "retryAfter": 90}
+        assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
+
+
+async def test_a_cancel_ends_the_wait_for_another_try(tmp_path: Path) -> None:
+    """Issue, retry: cancellable while waiting; ACP, cancellation: the prompt gets its answer."""
+    busy = {"raise": {"kind": "rate_limit", "message": "Slow down.", "retryAfter": 50}}
+    async with connected(tmp_path, MemoryModel([{"text": "Hal"}, busy])) as editor:
+        session = await editor.new_session()
+        prompt = editor.prompt(session)
+        why = "Slow down. Trying again in 50 s. What the model said of this answer so far does not count."
+        await editor.update(messageId="t1.s1.a1.retry", content={"type": "text", "text": why})
+
+        editor.cancel(session)
+
+        assert await editor.result(prompt) == {"stopReason": "cancelled"}
         assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
 
 

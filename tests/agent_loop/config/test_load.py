@@ -198,6 +198,10 @@ rules = []
 thing = "goes"
 [plugins.retry]
 patience = 3
+[models."openai/gpt-5"]
+window = 3
+[models.gpt-5]
+context_window = 3
 """,
     )
 
@@ -205,12 +209,14 @@ patience = 3
     assert found.warnings == tuple(
         f"Nothing reads the key {key} ({found.path}, line {line})."
         for key, line in [
+            ("models.gpt-5", 21),
             ("colour", 1),
             ("permission", 13),
             ("agent.modle", 3),
             ("store.uri", 12),
             ("plugins.retry.patience", 18),
             ("providers.openai.api_key", 5),
+            ("models.openai/gpt-5.window", 20),
             ("agents[1].role", 10),
         ]
     )
@@ -305,6 +311,23 @@ patience = 3
         (
             "[plugins.retry]\nattempts = 0",
             "plugins.retry.attempts must be a whole number from 1 to 100, not 0",
+            2,
+        ),
+        ('models."a/b" = 3', "models.a/b must be a table", 1),
+        (
+            '[models."a/b"]\ncontext_window = 0',
+            "models.a/b.context_window must be a whole number of tokens of at least 1, not 0",
+            2,
+        ),
+        ('[models."a/b"]\ntools = "no"', "models.a/b.tools must be true or false, not 'no'", 2),
+        (
+            '[models."a/b"]\noutput_price = 2.0\ncache_read_price = 1.0',
+            "models.a/b must be a table with both input_price and output_price, or without any price",
+            1,
+        ),
+        (
+            '[models."a/b"]\ninput_price = -1.0\noutput_price = 2.0',
+            "models.a/b.input_price must be a price of at least 0, not -1.0",
             2,
         ),
     ],

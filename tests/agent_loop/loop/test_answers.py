@@ -33,20 +33,24 @@ AnswerNext = Next[StepResult, Awaitable[AssistantMessage]]
         (said("half"), "transport", "the model's answer was cut off before its end"),
         (answer(*said("half"), finish="aborted"), "unknown", "the provider stopped its answer"),
         ([Finish("error", "too fast", "rate_limit")], "rate_limit", "too fast"),
-        ([Finish("error")], "unknown", "the model call failed"),
+        ([Finish("error")], "unknown", "the model failed without saying why"),
         ([Finish("stop")], "empty", "the model gave an empty answer"),
         ([UsageChunk(Usage(input_tokens=5)), Finish("stop")], "empty", "the model gave an empty answer"),
         ([Finish("tool-calls")], "empty", "the model gave an empty answer"),
     ],
 )
 async def test_an_answer_that_is_none_fails_the_turn(chunks: list[Chunk], kind: str, message: str) -> None:
-    """Loop specification 8.3.22 to 24 and 9.47, 48: a raise and a finish; a cut stream is transport."""
+    """Loop specification 8.3.22 to 24 and 9.47, 48: a raise and a finish; a cut stream is transport.
+
+    Contract 5: the person reads whose failure it is, also when it is the loop that found it.
+    """
     async with open_rig(chunks) as rig:
         agent = await rig.agent()
         await ask(agent)
 
         end = reason(agent)
         assert (end.kind, end.error_kind, end.message) == ("error", kind, message)
+        assert end.data == {"provider": "script"}
         assert of_type(agent, AssistantMessage) == []
         assert history(agent) == [("user", "hi")]
 
