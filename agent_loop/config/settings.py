@@ -16,9 +16,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from agent_loop.events.facts import PermissionMode
+
 FORMAT: Final = 1
 
-PermissionMode = Literal["ask", "full-auto"]
 ProviderKind = Literal["openai", "scripted", "demo"]
 
 BUILT_IN_PROVIDERS: Final[tuple[ProviderKind, ...]] = ("openai", "scripted", "demo")
@@ -64,7 +65,7 @@ _Variable = Annotated[
 ]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _must_be("a number of seconds greater than 0")]
 _Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
-_Mode = Annotated[PermissionMode, _must_be('"ask" or "full-auto"')]
+_Mode = Annotated[PermissionMode, _must_be('"ask", "accept-edits", "plan" or "full-auto"')]
 _Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
 _Format = Annotated[Literal[1], _must_be("1, the only format this version reads")]
 

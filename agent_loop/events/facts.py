@@ -27,6 +27,7 @@ EndKind = Literal[
 CancelCause = Literal["client", "caller", "plugin", "disposed"]
 Outcome = Literal["ran", "denied", "skipped", "interrupted", "unknown"]
 TitledBy = Literal["prompt", "user"]
+PermissionMode = Literal["ask", "accept-edits", "plan", "full-auto"]
 DecidedBy = Literal["user", "rule", "mode", "cancel", "closed"]
 
 
@@ -323,6 +324,15 @@ class SessionTitle(Fact):
 
 
 @record
+class SessionMode(Fact):
+    """How freely tools may act from here on; the person chose it for this session."""
+
+    TYPE: ClassVar[str] = "session/mode"
+    SCOPE: ClassVar[Scope] = "session"
+    mode: PermissionMode
+
+
+@record
 class PluginFact(Fact):
     """Whatever a plugin wants kept; `data` is frozen, lossless JSON. Safe for others to skip."""
 
@@ -352,6 +362,7 @@ LoggedFact = (
     | UsageRecorded
     | ErrorRecorded
     | SessionTitle
+    | SessionMode
     | PluginFact
 )
 """Every fact a log shows when iterated; match on it to the last case."""

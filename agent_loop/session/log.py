@@ -26,6 +26,7 @@ from agent_loop.events.facts import (
     AssistantRun,
     LoggedFact,
     LogRow,
+    SessionMode,
     SessionTitle,
     StepEnd,
     StepStart,
@@ -46,6 +47,7 @@ class SessionLog:
         open_turn: Number of the turn that has no `turn/end` yet, else None.
         open_step: Number of the step that has no `step/end` yet, else None.
         title: The newest `session/title`, None before the first.
+        mode: The newest `session/mode`, None before the first.
         call_ids: Ids of every tool call the model made; a new call must not reuse one.
     """
 
@@ -69,6 +71,7 @@ class SessionLog:
         self.open_step: int | None = None
         self.call_ids: set[str] = set()
         self.title: SessionTitle | None = None
+        self.mode: SessionMode | None = None
         for fact in seed:
             if fact.seq != self._next_seq:
                 raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
@@ -190,6 +193,8 @@ class SessionLog:
                 self.open_step = None
             case SessionTitle():
                 self.title = fact
+            case SessionMode():
+                self.mode = fact
             case _:
                 pass
 

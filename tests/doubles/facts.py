@@ -136,6 +136,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
     f.UsageRecorded: st.builds(f.UsageRecorded, numbers, numbers, usages),
     f.ErrorRecorded: st.builds(f.ErrorRecorded, numbers, texts, texts, st.none() | error_kinds),
     f.SessionTitle: st.builds(f.SessionTitle, texts, st.sampled_from(get_args(f.TitledBy))),
+    f.SessionMode: st.builds(f.SessionMode, st.sampled_from(get_args(f.PermissionMode))),
     f.PluginFact: st.builds(f.PluginFact, texts, texts, frozen_values),
 }
 """One strategy for each class of the closed union."""

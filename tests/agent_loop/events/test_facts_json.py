@@ -169,6 +169,7 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
         {"turn": 1, "message": "x", "code": "PROVIDER", "kind": "auth"},
     ),
     (f.SessionTitle("Roof", "user"), "session/title", {"title": "Roof", "by": "user"}),
+    (f.SessionMode("plan"), "session/mode", {"mode": "plan"}),
     (
         f.PluginFact("p", "k", (1, None)),
         "plugin/fact",
