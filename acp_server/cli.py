@@ -28,7 +28,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--config", metavar="FILE", help="settings file, instead of config.toml in the state dir"
     )
-    parser.add_argument("--permission-mode", metavar="MODE", help="ask (default) or full-auto")
+    parser.add_argument(
+        "--permission-mode", metavar="MODE", help="ask (default), accept-edits, plan or full-auto"
+    )
     parser.add_argument(
         "--store", metavar="URL", help="a PostgreSQL database for sessions, instead of files in the state dir"
     )

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -24,6 +24,8 @@ from acp_server.errors import (
     to_rpc_error,
     unknown_session,
 )
+from acp_server.options.config_options import config_options
+from acp_server.options.modes import modes
 from acp_server.rpc.peer import Peer
 from acp_server.rpc.pending import Pending
 from agent_loop import AgentHandle, Disposed, Harness, Pace, SessionHeader, same_directory, stray_cancel
@@ -129,7 +131,7 @@ class Connection:
         record = await self._installed(handle)
         record.warnings.extend((*self._config_warnings, *setup.warnings))
         self._config_warnings = ()
-        pending.settle(record.with_warnings({"sessionId": record.id}))
+        pending.settle(record.with_warnings({"sessionId": record.id, **self._options_of(record)}))
         self.harness.warm_up()
 
     async def load(self, pending: Pending, session_id: str, setup: Setup, *, replayed: bool) -> None:
@@ -153,7 +155,7 @@ class Connection:
             await check(record.handle.agent.session.header)
             await self._replay(record, replayed=replayed)
         record.warnings.extend(setup.warnings)
-        pending.settle(record.with_warnings({}))
+        pending.settle(record.with_warnings(self._options_of(record)))
         self.harness.warm_up()
 
     def require_not_loading(self, session_id: str) -> None:
@@ -235,6 +237,11 @@ class Connection:
         if replayed:
             rows = list(record.handle.agent.session.log.rows_since(0))
             await replay(rows, record.send, self._outbox.room)
+
+    def _options_of(self, record: SessionRecord) -> dict[str, Any]:
+        """What can be chosen for a session, as its answer says it."""
+        mode = self.harness.permission.mode(record.id)
+        return {"modes": modes(mode), "configOptions": config_options(mode)}
 
     def _install(self, handle: AgentHandle) -> SessionRecord:
         session_id = handle.agent.id

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from acp_server.codec.bounds import FIELD_LIMIT_BYTES, pieces
 from acp_server.codec.card_out import STATUS, card_out, content_out, output_out, text_out
+from acp_server.options.config_options import config_options
 from agent_loop import (
     AssistantChunk,
     AssistantRun,
@@ -19,6 +20,7 @@ from agent_loop import (
     PlanChanged,
     ReasoningDelta,
     RequestRetried,
+    SessionMode,
     SessionTitle,
     SteeringMessage,
     Text,
@@ -100,6 +102,11 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
         case SessionTitle(title=title):
             updated_at = datetime.fromtimestamp(fact.time / 1000, UTC).isoformat(timespec="milliseconds")
             return [{"sessionUpdate": "session_info_update", "title": title, "updatedAt": updated_at}]
+        case SessionMode(mode=mode):
+            return [
+                {"sessionUpdate": "current_mode_update", "currentModeId": mode},
+                {"sessionUpdate": "config_option_update", "configOptions": config_options(mode)},
+            ]
         case UserMessage(id=user_message_id) | SteeringMessage(id=user_message_id) if replay:
             return [
                 {

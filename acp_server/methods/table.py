@@ -17,6 +17,8 @@ from acp_server.methods.session_list import session_list
 from acp_server.methods.session_load import session_load, session_resume
 from acp_server.methods.session_new import session_new
 from acp_server.methods.session_prompt import session_prompt
+from acp_server.methods.session_set_config_option import session_set_config_option
+from acp_server.methods.session_set_mode import session_set_mode
 from acp_server.methods.steer import steer
 
 Method = Callable[..., Any]
@@ -31,6 +33,8 @@ _AFTER_INITIALIZE: Final[dict[str, Method]] = {
     "session/close": session_close,
     "session/delete": session_delete,
     "session/prompt": session_prompt,
+    "session/set_mode": session_set_mode,
+    "session/set_config_option": session_set_config_option,
     "_agent_loop/rename": rename,
     "_agent_loop/steer": steer,
 }

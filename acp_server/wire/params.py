@@ -60,6 +60,15 @@ class PromptParams(SessionParams):
     prompt: list[Any]
 
 
+class SetModeParams(SessionParams):
+    modeId: str
+
+
+class SetConfigOptionParams(SessionParams):
+    configId: str
+    value: str
+
+
 class CancelRequestParams(Params):
     requestId: int | str | None
 

@@ -17,9 +17,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from agent_loop.events.facts import PermissionMode
+
 FORMAT: Final = 1
 
-PermissionMode = Literal["ask", "full-auto"]
 ProviderKind = Literal["openai", "anthropic", "scripted", "demo"]
 
 BUILT_IN_PROVIDERS: Final[tuple[ProviderKind, ...]] = ("openai", "anthropic", "scripted", "demo")
@@ -77,7 +78,7 @@ _Thinking = Annotated[
 ]
 _Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
 _Attempts = Annotated[int, Field(ge=1, le=100), _must_be("a whole number from 1 to 100")]
-_Mode = Annotated[PermissionMode, _must_be('"ask" or "full-auto"')]
+_Mode = Annotated[PermissionMode, _must_be('"ask", "accept-edits", "plan" or "full-auto"')]
 _Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
 _Format = Annotated[Literal[1], _must_be("1, the only format this version reads")]
 

@@ -29,6 +29,7 @@ Outcome = Literal["ran", "denied", "skipped", "interrupted", "unknown"]
 TitledBy = Literal["prompt", "user"]
 PlanPriority = Literal["high", "medium", "low"]
 PlanStatus = Literal["pending", "in_progress", "completed"]
+PermissionMode = Literal["ask", "accept-edits", "plan", "full-auto"]
 DecidedBy = Literal["user", "rule", "mode", "cancel", "closed"]
 
 
@@ -391,6 +392,15 @@ class SessionTitle(Fact):
 
 
 @record
+class SessionMode(Fact):
+    """How freely tools may act from here on; the person chose it for this session."""
+
+    TYPE: ClassVar[str] = "session/mode"
+    SCOPE: ClassVar[Scope] = "session"
+    mode: PermissionMode
+
+
+@record
 class PluginFact(Fact):
     """Whatever a plugin wants kept; `data` is frozen, lossless JSON. Safe for others to skip."""
 
@@ -422,6 +432,7 @@ LoggedFact = (
     | ErrorRecorded
     | RequestRetried
     | SessionTitle
+    | SessionMode
     | PluginFact
 )
 """Every fact a log shows when iterated; match on it to the last case."""

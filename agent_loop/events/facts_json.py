@@ -5,7 +5,7 @@ the store decides what a broken row means.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, assert_never
+from typing import Any, Final, assert_never, get_args
 
 from agent_loop import chunks as c
 from agent_loop.cards import card_from_json, card_to_json
@@ -232,6 +232,8 @@ def _data_of(fact: f.LoggedFact) -> Json:
             }
         case f.SessionTitle(title, by):
             return {"title": title, "by": by}
+        case f.SessionMode(mode):
+            return {"mode": mode}
         case f.PluginFact(plugin, kind, data):
             return {"plugin": plugin, "kind": kind, "data": thaw_json(data), "ignorable": True}
         case _:
@@ -350,6 +352,13 @@ def _tool_call_from_json(d: Json) -> f.ToolCall:
     return f.ToolCall(d["turn"], d["step"], d["callId"], d["name"], d["arguments"], card)
 
 
+def _mode_from_json(d: Json) -> f.SessionMode:
+    # What it lets happen unasked is worth a look at the word.
+    if d["mode"] not in get_args(f.PermissionMode):
+        raise ValueError(f"unknown mode {d['mode']!r}")
+    return f.SessionMode(d["mode"])
+
+
 def _turn_start_from_json(d: Json) -> f.TurnStart:
     trigger = f.Trigger(d["trigger"]["kind"], freeze_json(d["trigger"]["source"]))
     return f.TurnStart(d["turn"], trigger, tuple(d["messageIds"]))
@@ -395,5 +404,6 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
         d["turn"], d["step"], d["attempt"], d["kind"], d["message"], d["delayMs"], d["shown"]
     ),
     f.SessionTitle.TYPE: lambda d: f.SessionTitle(d["title"], d["by"]),
+    f.SessionMode.TYPE: _mode_from_json,
     f.PluginFact.TYPE: lambda d: f.PluginFact(d["plugin"], d["kind"], freeze_json(d["data"])),
 }

@@ -27,6 +27,7 @@ from agent_loop.events.facts import (
     Cost,
     LoggedFact,
     LogRow,
+    SessionMode,
     SessionTitle,
     StepEnd,
     StepStart,
@@ -49,6 +50,7 @@ class SessionLog:
         open_step: Number of the step that has no `step/end` yet, else None.
         title: The newest `session/title`, None before the first.
         cost: That of the newest model call with a price, None before the first.
+        mode: The newest `session/mode`, None before the first.
         call_ids: Ids of every tool call the model made; a new call must not reuse one.
     """
 
@@ -73,6 +75,7 @@ class SessionLog:
         self.call_ids: set[str] = set()
         self.title: SessionTitle | None = None
         self.cost: Cost | None = None
+        self.mode: SessionMode | None = None
         for fact in seed:
             if fact.seq != self._next_seq:
                 raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
@@ -196,6 +199,8 @@ class SessionLog:
                 self.title = fact
             case UsageRecorded(cost=cost) if cost is not None:
                 self.cost = cost
+            case SessionMode():
+                self.mode = fact
             case _:
                 pass
 

@@ -37,6 +37,8 @@ PURE = (
     "agent_loop/llm/collect.py",
     "agent_loop/prompt/assemble.py",
     "acp_server/codec/*",
+    "acp_server/options/*",
+    "agent_loop/plugins/permission/policy.py",
     "acp_server/wire/*",
 )
 

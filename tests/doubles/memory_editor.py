@@ -14,11 +14,16 @@ import anyio.lowlevel
 
 from acp_server.bridge.connection import Connection
 from acp_server.methods.table import methods
+from acp_server.options.config_options import config_options
+from acp_server.options.modes import modes
 from acp_server.rpc.dispatch import Dispatcher
 from acp_server.rpc.peer import Peer
 from agent_loop import Harness, StatusChanged, load_settings, open_harness
 from tests.doubles.memory_model import WAIT_S, Bell, MemoryModel
 from tests.doubles.transcript import Frame, Line, request_id_key, show
+
+OPENED: Frame = {"modes": modes("ask"), "configOptions": config_options("ask")}
+"""What an answer that opens a session says of what can be chosen, unless the settings say otherwise."""
 
 INITIALIZE: Frame = {"protocolVersion": 1, "clientCapabilities": {}}
 

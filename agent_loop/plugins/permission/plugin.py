@@ -8,13 +8,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from agent_loop.errors import in_words
+from agent_loop.errors import NotFound, in_words
 from agent_loop.events.bus import Disposer, Next
 from agent_loop.events.contain import stray_cancel
-from agent_loop.events.facts import PermissionAsked, PermissionDecided
+from agent_loop.events.facts import PermissionAsked, PermissionDecided, PermissionMode, SessionMode
 from agent_loop.messages import Text
 from agent_loop.plugins.permission.approver import OPTIONS, Approver, Decision, PermissionRequest
-from agent_loop.plugins.permission.policy import PermissionMode, verdict
+from agent_loop.plugins.permission.policy import verdict
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
 
@@ -23,6 +23,10 @@ log = logging.getLogger(__name__)
 DENIED = (
     "Permission denied: the person refused this call, and nothing was done."
     " Do not try the same by another way; ask them or go on without it."
+)
+PLANNING = (
+    "Permission denied: this session is in plan mode, where nothing may be changed or run, and nothing was"
+    " done. Read what you need, then tell the person your plan; only they can end plan mode."
 )
 NOBODY = "Permission denied: nobody could be asked, and nothing was done."
 CANCELLED = "Permission denied: the question was dismissed, and nothing was done."
@@ -35,10 +39,10 @@ class Permission:
         """Stand around every tool call, outermost.
 
         Args:
-            mode: For every session that has none of its own.
+            mode: For every session whose person chose none.
         """
         self._sessions = scope.sessions
-        self._default_mode: PermissionMode = mode
+        self._default_mode = mode
         self._approvers: dict[str, Approver] = {}
         scope.around(EXECUTE, self._guard, prepend=True)
 
@@ -52,19 +56,39 @@ class Permission:
 
         return dispose
 
+    def mode(self, session_id: str) -> PermissionMode:
+        """How freely a session's tools may act: what its person chose last, in this process or before."""
+        session = self._sessions.get(session_id)
+        chosen = None if session is None else session.log.mode
+        return self._default_mode if chosen is None else chosen.mode
+
+    def set_mode(self, session_id: str, mode: PermissionMode) -> None:
+        """Change it from the next call on; a question that is open stays open.
+
+        Raises:
+            NotFound: No such session lives.
+            Exception: What a log observer raised; the mode is changed all the same.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise NotFound(f"there is no live session {session_id}")
+        if mode != self.mode(session_id):
+            session.log.append(SessionMode(mode))
+
     async def _guard(
         self, call: PreparedCall, next: Next[PreparedCall, Awaitable[ToolOutcome]]
     ) -> ToolOutcome:
         effect = call.prepared.effect
-        if verdict(self._default_mode, effect) == "allow":
+        said = verdict(self.mode(call.ctx.session_id), effect)
+        if said == "ask":
+            decision = await self._ask(call)
+        else:
+            decision = Decision(said == "allow", "mode")
             if effect.kind not in ("none", "read"):
-                self._record(call.ctx, Decision(True, "mode"))
-            return await next(call)
-
-        decision = await self._ask(call)
+                self._record(call.ctx, decision)
         if decision.allowed:
             return await next(call)
-        words = {"user": DENIED, "cancel": CANCELLED}.get(decision.by, NOBODY)
+        words = {"user": DENIED, "mode": PLANNING, "cancel": CANCELLED}.get(decision.by, NOBODY)
         return ToolOutcome((Text(words),), is_error=True, outcome="denied", error_code="DENIED")
 
     async def _ask(self, call: PreparedCall) -> Decision:

@@ -1,15 +1,29 @@
 """What a mode says of an effect. Pure."""
 
-from typing import Literal
+from typing import Literal, assert_never
 
+from agent_loop.events.facts import PermissionMode
 from agent_loop.tools.tool import Effect
 
-PermissionMode = Literal["ask", "full-auto"]
-Verdict = Literal["allow", "ask"]
+Verdict = Literal["allow", "ask", "deny"]
 
 
 def verdict(mode: PermissionMode, effect: Effect) -> Verdict:
-    """Whether a call may run unasked. Staying inside the roots is the tools' own rule, in every mode."""
-    if mode == "full-auto" or effect.kind in ("none", "read"):
+    """Whether a call may run unasked. Staying inside the roots is the tools' own rule, in every mode.
+
+    A fetch changes nothing here but tells somebody something, so it asks even while planning. A delete
+    or a move asks among edits that are free: what it takes away is no part of the diff a person reads.
+    """
+    if effect.kind in ("none", "read"):
         return "allow"
-    return "ask"
+    match mode:
+        case "ask":
+            return "ask"
+        case "accept-edits":
+            return "allow" if effect.kind == "write" else "ask"
+        case "plan":
+            return "ask" if effect.kind == "fetch" else "deny"
+        case "full-auto":
+            return "allow"
+        case _:
+            assert_never(mode)

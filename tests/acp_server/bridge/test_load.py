@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.doubles.memory_editor import MemoryEditor, connected
+from tests.doubles.memory_editor import OPENED, MemoryEditor, connected
 from tests.doubles.memory_model import CALLS, STOP, Item, MemoryModel, says
 from tests.goldens.replay import live_updates, replay_faults
 
@@ -49,7 +49,7 @@ async def test_a_live_session_is_replayed_as_it_was_shown_with_the_persons_words
         load = editor.load(session)
         result = await editor.result(load)
 
-        assert result == {}
+        assert result == OPENED
         seen = replayed(editor, load)
         assert seen[0]["sessionUpdate"] == "user_message_chunk"
         assert seen[0]["content"] == {"type": "text", "text": "What is here?"}
@@ -80,7 +80,7 @@ async def test_of_two_loads_in_one_write_one_is_busy(tmp_path: Path) -> None:
         first, second = editor.load(session), editor.load(session)
 
         assert (await editor.error(second))["data"]["kind"] == "busy"
-        assert await editor.result(first) == {}
+        assert await editor.result(first) == OPENED
 
 
 async def test_a_prompt_written_behind_a_load_waits_for_the_end_of_the_replay(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_a_cancel_during_a_load_cancels_what_waits_and_not_the_load(tmp_pa
         assert await editor.result(prompt) == {"stopReason": "cancelled"}
         assert await editor.result(steer) == {"outcome": "cancelled"}
         let_it_flow(editor)
-        assert await editor.result(load) == {}
+        assert await editor.result(load) == OPENED
 
 
 async def test_what_waits_for_a_load_runs_when_the_load_is_cancelled(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_a_cancelled_load_of_a_stored_session_leaves_nothing_live(tmp_path
         assert editor.harness.agents.list() == ()
         assert (await editor.error(editor.prompt(session)))["code"] == -32002
         let_it_flow(editor)
-        assert await editor.result(editor.load(session)) == {}
+        assert await editor.result(editor.load(session)) == OPENED
 
 
 async def test_a_stored_session_is_loaded_and_goes_on_with_the_next_turn(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_a_stored_session_is_loaded_from_another_spelling_of_its_directory
         assert editor.harness.agents.list() == ()
 
         same = editor.send("session/load", sessionId=session, cwd=f"{editor.cwd}/.")
-        assert await editor.result(same) == {}
+        assert await editor.result(same) == OPENED
 
         live_elsewhere = editor.send("session/load", sessionId=session, cwd=str(tmp_path / "other"))
         assert (await editor.error(live_elsewhere))["data"] == {"path": "cwd"}

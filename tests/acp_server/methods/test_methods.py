@@ -209,7 +209,7 @@ async def test_a_bad_block_is_refused_before_anything_runs(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "method", ["fs/read_text_file", "session/set_mode", "terminal/create", "nope", "_nope"]
+    "method", ["fs/read_text_file", "session/set_model", "terminal/create", "nope", "_nope"]
 )
 async def test_what_is_not_advertised_is_not_found(method: str, tmp_path: Path) -> None:
     """ACP, errors: -32601 for an unknown method or a capability we did not advertise."""

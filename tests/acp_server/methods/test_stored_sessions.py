@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.memory_editor import MemoryEditor, connected
+from tests.doubles.memory_editor import OPENED, MemoryEditor, connected
 from tests.doubles.memory_model import HANG, MemoryModel, says
 
 
@@ -104,7 +104,7 @@ async def test_a_session_that_is_being_loaded_is_neither_closed_nor_deleted(
         editor.bell.ring()
 
         assert (error["code"], error["data"]["kind"]) == (-32600, "busy")
-        assert await editor.result(load) == {}
+        assert await editor.result(load) == OPENED
         assert await editor.result(editor.send(method, sessionId=session)) == {}
 
 

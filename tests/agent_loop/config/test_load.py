@@ -238,7 +238,7 @@ context_window = 3
         ),
         (
             '[agent]\n\npermission_mode = "yolo"',
-            'agent.permission_mode must be "ask" or "full-auto", not \'yolo\'',
+            'agent.permission_mode must be "ask", "accept-edits", "plan" or "full-auto", not \'yolo\'',
             3,
         ),
         ("[agent]\nmax_steps = 0", "agent.max_steps must be a whole number of at least 1, not 0", 2),
@@ -353,13 +353,13 @@ def test_a_wrong_value_is_named_with_its_place_and_what_would_be_right(
             {"permission_mode": "yolo"},
             {},
             "--permission-mode",
-            '--permission-mode must be "ask" or "full-auto", not \'yolo\'.',
+            '--permission-mode must be "ask", "accept-edits", "plan" or "full-auto", not \'yolo\'.',
         ),
         (
             {},
             {"ACP_SERVER_PERMISSION_MODE": "yolo"},
             "ACP_SERVER_PERMISSION_MODE",
-            'ACP_SERVER_PERMISSION_MODE must be "ask" or "full-auto", not \'yolo\'.',
+            'ACP_SERVER_PERMISSION_MODE must be "ask", "accept-edits", "plan" or "full-auto", not \'yolo\'.',
         ),
         (
             {},

@@ -213,6 +213,7 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
         },
     ),
     (f.SessionTitle("Roof", "user"), "session/title", {"title": "Roof", "by": "user"}),
+    (f.SessionMode("plan"), "session/mode", {"mode": "plan"}),
     (
         f.PluginFact("p", "k", (1, None)),
         "plugin/fact",

@@ -9,12 +9,21 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from agent_loop.cards import Card
+from agent_loop.errors import NotFound
 from agent_loop.events.bus import Next
-from agent_loop.events.facts import PermissionAsked, PermissionDecided, ToolCall, ToolResult, ToolStarted
+from agent_loop.events.facts import (
+    PermissionAsked,
+    PermissionDecided,
+    PermissionMode,
+    SessionMode,
+    ToolCall,
+    ToolResult,
+    ToolStarted,
+)
 from agent_loop.messages import text_of
 from agent_loop.plugins.permission.approver import OPTIONS, Decision, PermissionRequest
-from agent_loop.plugins.permission.plugin import CANCELLED, DENIED, NOBODY, Permission
-from agent_loop.plugins.permission.policy import PermissionMode, verdict
+from agent_loop.plugins.permission.plugin import CANCELLED, DENIED, NOBODY, PLANNING, Permission
+from agent_loop.plugins.permission.policy import Verdict, verdict
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.tools.tool import EXECUTE, Effect, EffectKind, PreparedCall, ToolOutcome
 from tests.doubles.loop_rig import Rig, ask, ends, of_type, open_rig, types
@@ -52,11 +61,70 @@ def guarded(rig: Rig, mode: PermissionMode = "ask") -> Permission:
     return Permission(scope, mode)
 
 
+SAID: dict[PermissionMode, dict[EffectKind, Verdict]] = {
+    "ask": {},
+    "accept-edits": {"write": "allow"},
+    "plan": {kind: "deny" for kind in get_args(EffectKind) if kind != "fetch"},
+    "full-auto": dict.fromkeys(get_args(EffectKind), "allow"),
+}
+"""What a mode says where it does not ask, looking aside."""
+
+
 @pytest.mark.parametrize("kind", get_args(EffectKind))
-def test_only_looking_is_free_unless_everything_is(kind: EffectKind) -> None:
-    """Contract 12: in `ask`, read is free and all else asks; `other` asks too."""
-    assert verdict("ask", Effect(kind)) == ("allow" if kind in FREE else "ask")
-    assert verdict("full-auto", Effect(kind)) == "allow"
+@pytest.mark.parametrize("mode", get_args(PermissionMode))
+def test_each_mode_frees_what_it_says_and_no_more(mode: PermissionMode, kind: EffectKind) -> None:
+    """Contract 12: looking is free everywhere; `other` asks, and is refused while planning."""
+    assert verdict(mode, Effect(kind)) == ("allow" if kind in FREE else SAID[mode].get(kind, "ask"))
+
+
+async def test_plan_mode_refuses_and_tells_the_model_why() -> None:
+    """Contract 12: nothing that changes anything; nobody is asked, and the refusal names the mode."""
+    async with open_rig(WRITE, text("here is my plan")) as rig:
+        permission, nobody = guarded(rig, "plan"), person(YES)
+        agent = await rig.agent()
+        permission.set_approver("s1", nobody)
+        await ask(agent)
+
+        (result,) = of_type(agent, ToolResult)
+        assert (result.outcome, text_of(result.content)) == ("denied", PLANNING)
+        assert (nobody.asked, rig.worker.began) == ([], [])
+        assert of_type(agent, PermissionDecided) == [PermissionDecided(1, 1, "c1", False, "mode")]
+
+
+async def test_a_mode_chosen_mid_turn_holds_from_the_next_call_on() -> None:
+    """ACP, session modes: may be changed at any time; the call that asks is still the person's."""
+    async with open_rig(WRITE, calls(("c2", '{"effect": "write"}')), text("ok")) as rig:
+        permission = guarded(rig)
+
+        async def planning() -> Decision:
+            permission.set_mode("s1", "plan")
+            return YES
+
+        agent = await rig.agent()
+        permission.set_approver("s1", Person(planning))
+        await ask(agent)
+
+        assert [(fact.allowed, fact.by) for fact in of_type(agent, PermissionDecided)] == [
+            (True, "user"),
+            (False, "mode"),
+        ]
+        assert (rig.worker.began, permission.mode("s1")) == (["c1"], "plan")
+
+
+async def test_a_session_has_its_own_mode_until_another_is_chosen() -> None:
+    """Contract 1: `session/mode` is a fact of one session; choosing what holds already is no news."""
+    async with open_rig() as rig:
+        permission = guarded(rig, "accept-edits")
+        mine, theirs = await rig.agent("s1"), await rig.agent("s2")
+
+        for mode in ("accept-edits", "full-auto", "full-auto"):
+            permission.set_mode("s1", mode)
+
+        assert of_type(mine, SessionMode) == [SessionMode("full-auto")]
+        assert of_type(theirs, SessionMode) == []
+        assert (permission.mode("s1"), permission.mode("s2")) == ("full-auto", "accept-edits")
+        with pytest.raises(NotFound):
+            permission.set_mode("gone", "plan")
 
 
 @pytest.mark.parametrize("effect", ["none", "read"])
