@@ -20,7 +20,9 @@ from agent_loop.config.settings import (
     REQUIRED_WORDS,
     AgentEntry,
     AgentSettings,
+    PermissionSettings,
     ProviderSettings,
+    RuleSettings,
     Settings,
     StoreSettings,
 )
@@ -48,7 +50,7 @@ _SECRET: Final = ("providers", "store")
 _LONGEST_SHOWN_CHARS: Final = 40
 
 
-_AnyTable = Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings
+_AnyTable = Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings | PermissionSettings
 
 
 class _Given(NamedTuple):
@@ -191,6 +193,9 @@ def _in_our_words(wrong: ErrorDetails, file: TomlFile, given: Mapping[str, _Give
             words = wrong["msg"] + ("" if key[0] in _SECRET else _shown(value))
         case "missing":
             words = f"{REQUIRED_WORDS[str(key[-1])]}, and is missing"
+        case "extra_forbidden":
+            # Only rules forbid what nobody reads.
+            words = f"one of {', '.join(RuleSettings.model_fields)}"
         case "list_type":
             words = "an array of tables"
         case _:
@@ -214,6 +219,7 @@ def _unread(data: Json) -> Iterator[Key]:
         ((), data, Settings),
         (("agent",), data.get("agent"), AgentSettings),
         (("store",), data.get("store"), StoreSettings),
+        (("permission",), data.get("permission"), PermissionSettings),
     ]
     providers, agents = data.get("providers"), data.get("agents")
     if isinstance(providers, dict):

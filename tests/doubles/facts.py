@@ -122,7 +122,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         st.none() | drawn_cards,
     ),
     f.PermissionAsked: st.builds(
-        f.PermissionAsked, numbers, numbers, texts, st.lists(texts, max_size=3).map(tuple)
+        f.PermissionAsked, numbers, numbers, texts, st.lists(texts, max_size=3).map(tuple), st.none() | texts
     ),
     f.PermissionDecided: st.builds(
         f.PermissionDecided,
@@ -131,6 +131,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         texts,
         st.booleans(),
         st.sampled_from(get_args(f.DecidedBy)),
+        st.none() | texts,
         st.none() | texts,
     ),
     f.UsageRecorded: st.builds(f.UsageRecorded, numbers, numbers, usages),
