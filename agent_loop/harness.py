@@ -71,7 +71,9 @@ class Harness:
         self.prompt = SystemPrompt(self.bus)
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
         bundled_sections(self.prompt)
-        self.permission = Permission(self.plugin_scope(), loaded.settings.agent.permission_mode)
+        self.permission = Permission(
+            self.plugin_scope(), loaded.settings.agent.permission_mode, loaded.settings.permission.rules
+        )
         titles.activate(self.plugin_scope())
         retry.activate(self.plugin_scope(), loaded.settings.plugins.retry)
         if loaded.settings.plugins.names("invariants"):

@@ -4,7 +4,7 @@ Source: https://agentclientprotocol.com/protocol/v1/tool-calls (requesting permi
 """
 
 import logging
-from typing import Any, Final
+from typing import Any
 
 from acp_server.codec.card_out import card_out
 from acp_server.errors import RpcError
@@ -12,11 +12,6 @@ from acp_server.rpc.calls import Calls, ConnectionClosed
 from agent_loop import Decision, PermissionRequest
 
 log = logging.getLogger(__name__)
-
-OPTIONS: Final = (
-    {"optionId": "allow_once", "name": "Allow once", "kind": "allow_once"},
-    {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"},
-)
 
 
 class EditorApprover:
@@ -30,26 +25,30 @@ class EditorApprover:
         params = {
             "sessionId": request.session_id,
             "toolCall": {"toolCallId": request.call_id, **card_out(request.card)},
-            "options": list(OPTIONS),
+            "options": [
+                {"optionId": option.id, "name": option.name, "kind": option.kind}
+                for option in request.options
+            ],
         }
         try:
-            return _decision(await self._calls.request("session/request_permission", params))
+            answer = await self._calls.request("session/request_permission", params)
         except ConnectionClosed:
             return Decision(False, "closed")
         except RpcError as error:
             log.warning("the editor answered a permission request with error %s", error.code)
             return Decision(False, "closed")
+        return _decision(request, answer)
 
 
-def _decision(result: Any) -> Decision:
-    outcome = result.get("outcome") if isinstance(result, dict) else None
-    match outcome:
-        case {"outcome": "selected", "optionId": "allow_once"}:
-            return Decision(True, "user", "allow_once")
-        case {"outcome": "selected", "optionId": "reject_once"}:
-            return Decision(False, "user", "reject_once")
+def _decision(request: PermissionRequest, result: Any) -> Decision:
+    match result.get("outcome") if isinstance(result, dict) else None:
+        case {"outcome": "selected", "optionId": chosen}:
+            for option in request.options:
+                if option.id == chosen:
+                    return Decision(option.allows, "user", option.id)
         case {"outcome": "cancelled"}:
             return Decision(False, "cancel")
         case _:
-            log.warning("the editor answered a permission request with an outcome it was not offered")
-            return Decision(False, "closed")
+            pass
+    log.warning("the editor answered a permission request with an outcome it was not offered")
+    return Decision(False, "closed")

@@ -21,8 +21,10 @@ from agent_loop.config.settings import (
     AgentEntry,
     AgentSettings,
     ModelSettings,
+    PermissionSettings,
     ProviderSettings,
     RetrySettings,
+    RuleSettings,
     Settings,
     StoreSettings,
 )
@@ -51,7 +53,14 @@ _LONGEST_SHOWN_CHARS: Final = 40
 
 
 _AnyTable = (
-    Settings | AgentSettings | ProviderSettings | AgentEntry | StoreSettings | RetrySettings | ModelSettings
+    Settings
+    | AgentSettings
+    | ProviderSettings
+    | AgentEntry
+    | StoreSettings
+    | PermissionSettings
+    | RetrySettings
+    | ModelSettings
 )
 
 
@@ -195,6 +204,9 @@ def _in_our_words(wrong: ErrorDetails, file: TomlFile, given: Mapping[str, _Give
             words = wrong["msg"] + ("" if key[0] in _SECRET else _shown(value))
         case "missing":
             words = f"{REQUIRED_WORDS[str(key[-1])]}, and is missing"
+        case "extra_forbidden":
+            # Only rules forbid what nobody reads.
+            words = f"one of {', '.join(RuleSettings.model_fields)}"
         case "list_type":
             words = "an array of tables"
         case _:
@@ -218,6 +230,7 @@ def _unread(data: Json) -> Iterator[Key]:
         ((), data, Settings),
         (("agent",), data.get("agent"), AgentSettings),
         (("store",), data.get("store"), StoreSettings),
+        (("permission",), data.get("permission"), PermissionSettings),
     ]
     providers, agents, plugins = data.get("providers"), data.get("agents"), data.get("plugins")
     models = data.get("models")

@@ -4,9 +4,11 @@ Owns the shape of `config.toml`, format 1. Where values come from belongs to `lo
 name, to `resolve`.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -31,6 +33,7 @@ TABLES_WORDS: Final = "an array of tables"
 REQUIRED_WORDS: Final = {
     "kind": '"openai", "anthropic", "scripted" or "demo"',
     "id": "1 to 64 letters, digits, dots, dashes or underscores",
+    "effect": '"allow", "ask" or "deny"',
 }
 """What a value without a default must be, by its key."""
 WHOLE_PRICE_WORDS: Final = "a table with both input_price and output_price, or without any price"
@@ -49,6 +52,31 @@ def _must_be(words: str) -> WrapValidator:
             raise PydanticCustomError("must_be", "{words}", {"words": words}) from error
 
     return WrapValidator(check)
+
+
+def _checked(is_right: Callable[[str], bool]) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not is_right(value):
+            raise ValueError
+        return value
+
+    return check
+
+
+# What only rules need is imported by whoever has one: everybody waits for the start.
+def _is_glob(text: str) -> bool:
+    from agent_loop.globs import is_glob
+
+    return is_glob(text)
+
+
+def _is_plain_command(text: str) -> bool:
+    import shlex
+
+    try:
+        return bool(shlex.split(text)) and not set(text) & set("\n;&|<>()$`")
+    except ValueError:
+        return False
 
 
 _Text = Annotated[str, _must_be("text")]
@@ -80,6 +108,23 @@ _Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
 _Attempts = Annotated[int, Field(ge=1, le=100), _must_be("a whole number from 1 to 100")]
 _Mode = Annotated[PermissionMode, _must_be('"ask", "accept-edits", "plan" or "full-auto"')]
 _Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
+_Effect = Annotated[Literal["allow", "ask", "deny"], _must_be(REQUIRED_WORDS["effect"])]
+_EffectKind = Annotated[
+    Literal["read", "write", "delete", "move", "execute", "fetch", "other"],
+    _must_be('"read", "write", "delete", "move", "execute", "fetch" or "other"'),
+]
+_ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$"), _must_be("the name of a tool")]
+_Glob = Annotated[
+    str, AfterValidator(_checked(_is_glob)), _must_be("a gitignore pattern, neither a comment nor a negation")
+]
+_CommandWords = Annotated[
+    str,
+    AfterValidator(_checked(_is_plain_command)),
+    _must_be("the first words of one command, nothing to expand"),
+]
+_Domain = Annotated[
+    str, Field(pattern=r"^(\*\.)?[A-Za-z0-9.-]+$"), _must_be("a host name, or *. and what it ends in")
+]
 _Format = Annotated[Literal[1], _must_be("1, the only format this version reads")]
 
 
@@ -192,6 +237,35 @@ class PluginSettings(BaseModel):
         return plugin in self.model_fields_set
 
 
+class RuleSettings(_Table):
+    """One rule on what tools may do; what is None is not looked at.
+
+    Strict in its keys, too: a rule with a misspelled one would allow, or deny, more than was meant.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    effect: _Effect
+    tool: _ToolName | None = None
+    kind: _EffectKind | None = None
+    path: _Glob | None = None
+    command: _CommandWords | None = None
+    domain: _Domain | None = None
+
+    @model_validator(mode="after")
+    def _says_of_what(self) -> "RuleSettings":
+        if self.model_fields_set <= {"effect"}:
+            words = f"a table that says of what, too: {', '.join(list(RuleSettings.model_fields)[1:])}"
+            raise PydanticCustomError("must_be", "{words}", {"words": words})
+        return self
+
+
+class PermissionSettings(_Table):
+    """What tools may do, beyond what the mode says."""
+
+    rules: list[RuleSettings] = []
+
+
 class AgentEntry(_Table):
     """An agent that is there when the server starts."""
 
@@ -213,5 +287,6 @@ class Settings(_Table):
     providers: dict[str, ProviderSettings] = Field(default_factory=_built_in_providers)
     agents: list[AgentEntry] = []
     store: StoreSettings = StoreSettings()
+    permission: PermissionSettings = PermissionSettings()
     plugins: PluginSettings = PluginSettings()
     models: dict[str, ModelSettings] = {}

@@ -276,16 +276,21 @@ class ToolResult(Fact):
 
 @record
 class PermissionAsked(Fact):
+    """A question to the person; `rule` says, in words, which rule or mode wanted it asked."""
+
     TYPE: ClassVar[str] = "permission/asked"
     SCOPE: ClassVar[Scope] = "step"
     turn: int
     step: int
     call_id: str
     options: tuple[str, ...]
+    rule: str | None = None
 
 
 @record
 class PermissionDecided(Fact):
+    """Whether a call may run: by whom, by which of the options offered, by which rule or mode in words."""
+
     TYPE: ClassVar[str] = "permission/decided"
     SCOPE: ClassVar[Scope] = "step"
     turn: int
@@ -294,6 +299,7 @@ class PermissionDecided(Fact):
     allowed: bool
     by: DecidedBy
     option: str | None = None
+    rule: str | None = None
 
 
 @record

@@ -201,10 +201,11 @@ def _data_of(fact: f.LoggedFact) -> Json:
             return {"turn": turn, "step": step, "callId": call_id}
         case f.ToolResult():
             return _result_to_json(fact)
-        case f.PermissionAsked(turn, step, call_id, options):
-            return {"turn": turn, "step": step, "callId": call_id, "options": list(options)}
-        case f.PermissionDecided(turn, step, call_id, allowed, by, option):
-            return {
+        case f.PermissionAsked(turn, step, call_id, options, rule):
+            value = {"turn": turn, "step": step, "callId": call_id, "options": list(options)}
+            return value if rule is None else {**value, "rule": rule}
+        case f.PermissionDecided(turn, step, call_id, allowed, by, option, rule):
+            value = {
                 "turn": turn,
                 "step": step,
                 "callId": call_id,
@@ -212,6 +213,7 @@ def _data_of(fact: f.LoggedFact) -> Json:
                 "by": by,
                 "option": option,
             }
+            return value if rule is None else {**value, "rule": rule}
         case f.PlanChanged(turn, step, entries):
             listed = [{"content": it.content, "priority": it.priority, "status": it.status} for it in entries]
             return {"turn": turn, "step": step, "entries": listed}
@@ -388,10 +390,10 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
     f.ToolStarted.TYPE: lambda d: f.ToolStarted(d["turn"], d["step"], d["callId"]),
     f.ToolResult.TYPE: _result_from_json,
     f.PermissionAsked.TYPE: lambda d: f.PermissionAsked(
-        d["turn"], d["step"], d["callId"], tuple(d["options"])
+        d["turn"], d["step"], d["callId"], tuple(d["options"]), d.get("rule")
     ),
     f.PermissionDecided.TYPE: lambda d: f.PermissionDecided(
-        d["turn"], d["step"], d["callId"], d["allowed"], d["by"], d["option"]
+        d["turn"], d["step"], d["callId"], d["allowed"], d["by"], d["option"], d.get("rule")
     ),
     f.PlanChanged.TYPE: lambda d: f.PlanChanged(
         d["turn"],

@@ -26,7 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Facts carry chunks and cards, so these stand below `events` rather than in llm and tools.
     frozenset({"cards", "chunks"}),
     frozenset({"messages"}),
-    frozenset({"ids", "errors", "clock", "jsonvalue", "record"}),
+    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs"}),
 )
 NEIGHBOURS = frozenset({("tools", "workspace")})
 
@@ -39,6 +39,8 @@ PURE = (
     "acp_server/codec/*",
     "acp_server/options/*",
     "agent_loop/plugins/permission/policy.py",
+    "agent_loop/plugins/permission/rules.py",
+    "agent_loop/plugins/permission/shell*.py",
     "acp_server/wire/*",
 )
 
@@ -52,6 +54,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "httpx": _HTTP,
     "httpx2": _HTTP,
     "mcp": ("agent_loop/plugins/mcp/*",),
+    "pathspec": ("agent_loop/globs.py",),
     "asyncpg": ("agent_loop/persistence/postgres*.py",),
     "acp": (),  # the public SDK is a test dependency
     "tests": (),

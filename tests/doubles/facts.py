@@ -127,7 +127,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         st.none() | drawn_cards,
     ),
     f.PermissionAsked: st.builds(
-        f.PermissionAsked, numbers, numbers, texts, st.lists(texts, max_size=3).map(tuple)
+        f.PermissionAsked, numbers, numbers, texts, st.lists(texts, max_size=3).map(tuple), st.none() | texts
     ),
     f.PermissionDecided: st.builds(
         f.PermissionDecided,
@@ -136,6 +136,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         texts,
         st.booleans(),
         st.sampled_from(get_args(f.DecidedBy)),
+        st.none() | texts,
         st.none() | texts,
     ),
     f.PlanChanged: st.builds(f.PlanChanged, numbers, numbers, st.lists(plan_entries, max_size=3).map(tuple)),

@@ -16,6 +16,9 @@ LATER = (
     "agent_loop.tools.bundled",
     "agent_loop.plugins.invariants",
     "agent_loop.llm.catalogue",
+    "agent_loop.plugins.permission.judge",
+    "agent_loop.globs",
+    "pathspec",
 )
 
 # Runs the server up to the answer of initialize, then says on stderr which modules are there.

@@ -1,27 +1,45 @@
 """The permission plugin, around `tools/execute`. It fails closed: no clear yes, no effect.
 
-Every question is on record as `permission/asked` and `permission/decided`, and so is what a mode
-allowed unasked, unless the call only reads.
+1. A rule that denies comes first, then what the mode refuses, then what other rules say, then the mode.
+2. Every question is on record as `permission/asked` and `permission/decided`, and so is whatever was
+   decided unasked, unless the call only reads and may.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, assert_never
 
+from anyio import to_thread
+
+from agent_loop.config.settings import RuleSettings
 from agent_loop.errors import NotFound, in_words
 from agent_loop.events.bus import Disposer, Next
 from agent_loop.events.contain import stray_cancel
 from agent_loop.events.facts import PermissionAsked, PermissionDecided, PermissionMode, SessionMode
 from agent_loop.messages import Text
-from agent_loop.plugins.permission.approver import OPTIONS, Approver, Decision, PermissionRequest
+from agent_loop.plugins.permission.approver import (
+    ALLOW_ONCE,
+    REJECT_ONCE,
+    Approver,
+    Decision,
+    PermissionRequest,
+)
 from agent_loop.plugins.permission.policy import verdict
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
+
+if TYPE_CHECKING:
+    from agent_loop.plugins.permission.rules import Ruling
 
 log = logging.getLogger(__name__)
 
 DENIED = (
     "Permission denied: the person refused this call, and nothing was done."
+    " Do not try the same by another way; ask them or go on without it."
+)
+FORBIDDEN = (
+    "Permission denied: a rule of the person's forbids this call ({rule}), and nothing was done."
     " Do not try the same by another way; ask them or go on without it."
 )
 PLANNING = (
@@ -33,16 +51,18 @@ CANCELLED = "Permission denied: the question was dismissed, and nothing was done
 
 
 class Permission:
-    """Modes and approvers by session."""
+    """Modes, rules and approvers by session."""
 
-    def __init__(self, scope: PluginScope, mode: PermissionMode) -> None:
+    def __init__(self, scope: PluginScope, mode: PermissionMode, rules: Sequence[RuleSettings] = ()) -> None:
         """Stand around every tool call, outermost.
 
         Args:
             mode: For every session whose person chose none.
+            rules: What their settings say, whatever the mode.
         """
         self._sessions = scope.sessions
         self._default_mode = mode
+        self._rules = rules
         self._approvers: dict[str, Approver] = {}
         scope.around(EXECUTE, self._guard, prepend=True)
 
@@ -78,46 +98,79 @@ class Permission:
     async def _guard(
         self, call: PreparedCall, next: Next[PreparedCall, Awaitable[ToolOutcome]]
     ) -> ToolOutcome:
-        effect = call.prepared.effect
-        said = verdict(self.mode(call.ctx.session_id), effect)
-        if said == "ask":
-            decision = await self._ask(call)
-        else:
-            decision = Decision(said == "allow", "mode")
-            if effect.kind not in ("none", "read"):
-                self._record(call.ctx, decision)
+        ruling = await self._ruling(call)
+        decision = self._unasked(call, ruling)
+        if decision is None:
+            decision = await self._ask(call, ruling)
+        if not decision.allowed or call.prepared.effect.kind not in ("none", "read"):
+            self._record(call.ctx, decision)
         if decision.allowed:
             return await next(call)
-        words = {"user": DENIED, "mode": PLANNING, "cancel": CANCELLED}.get(decision.by, NOBODY)
-        return ToolOutcome((Text(words),), is_error=True, outcome="denied", error_code="DENIED")
+        return ToolOutcome((Text(_words(decision)),), is_error=True, outcome="denied", error_code="DENIED")
 
-    async def _ask(self, call: PreparedCall) -> Decision:
+    async def _ruling(self, call: PreparedCall) -> "Ruling | None":
+        if not self._rules:
+            return None
+
+        # Imported by whoever has rules: everybody else waits for the start, too.
+        from agent_loop.plugins.permission.judge import judge
+
+        return await to_thread.run_sync(judge, self._rules, call)
+
+    def _unasked(self, call: PreparedCall, ruling: "Ruling | None") -> Decision | None:
+        """What rules and the mode decide by themselves; None when the person is to be asked."""
+        mode = self.mode(call.ctx.session_id)
+        said = verdict(mode, call.prepared.effect)
+        if ruling is not None and ruling.verdict == "deny":
+            return Decision(False, "rule", rule=ruling.text)
+        if said == "deny":
+            return Decision(False, "mode", rule=f"mode {mode}")
+        if ruling is not None:
+            return Decision(True, "rule", rule=ruling.text) if ruling.verdict == "allow" else None
+        return Decision(True, "mode", rule=f"mode {mode}") if said == "allow" else None
+
+    async def _ask(self, call: PreparedCall, ruling: "Ruling | None") -> Decision:
         ctx = call.ctx
         approver = self._approvers.get(ctx.session_id)
         session = self._sessions.get(ctx.session_id)
         if approver is None or session is None:
-            decision = Decision(False, "closed")
-        else:
-            session.log.append(PermissionAsked(ctx.turn, ctx.step, ctx.call_id, OPTIONS))
-            request = PermissionRequest(ctx.session_id, ctx.call_id, call.prepared.card, call.prepared.effect)
-            try:
-                decision = await approver.ask(request)
-            except (Exception, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and not stray_cancel():
-                    self._record(ctx, Decision(False, "cancel"))
-                    raise
-                log.warning("the permission question of %s failed: %s", ctx.call_id, in_words(error))
-                decision = Decision(False, "closed")
-            if ctx.token.fired:
-                decision = Decision(False, "cancel")
-        self._record(ctx, decision)
-        return decision
+            return Decision(False, "closed")
 
-    def _record(self, ctx: ToolContext, decision: Decision) -> None:
+        options = (ALLOW_ONCE, REJECT_ONCE)
+        why = f"mode {self.mode(ctx.session_id)}" if ruling is None else ruling.text
+        ids = tuple(option.id for option in options)
+        session.log.append(PermissionAsked(ctx.turn, ctx.step, ctx.call_id, ids, why))
+        effect = call.prepared.effect
+        request = PermissionRequest(ctx.session_id, ctx.call_id, call.prepared.card, effect, options)
+        try:
+            decision = await approver.ask(request)
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and not stray_cancel():
+                self._record(ctx, Decision(False, "cancel"))
+                raise
+            log.warning("the permission question of %s failed: %s", ctx.call_id, in_words(error))
+            decision = Decision(False, "closed")
+        return Decision(False, "cancel") if ctx.token.fired else decision
+
+    def _record(self, ctx: ToolContext, it: Decision) -> None:
         session = self._sessions.get(ctx.session_id)
         if session is not None:
             session.log.append(
-                PermissionDecided(
-                    ctx.turn, ctx.step, ctx.call_id, decision.allowed, decision.by, decision.option
-                )
+                PermissionDecided(ctx.turn, ctx.step, ctx.call_id, it.allowed, it.by, it.option, it.rule)
             )
+
+
+def _words(refused: Decision) -> str:
+    match refused.by:
+        case "user":
+            return DENIED
+        case "rule":
+            return FORBIDDEN.format(rule=refused.rule)
+        case "mode":
+            return PLANNING
+        case "cancel":
+            return CANCELLED
+        case "closed":
+            return NOBODY
+        case _:
+            assert_never(refused.by)

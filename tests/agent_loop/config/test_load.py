@@ -193,7 +193,7 @@ role = "tester"
 [store]
 uri = "somewhere"
 [permission]
-rules = []
+rulez = []
 [plugins.any]
 thing = "goes"
 [plugins.retry]
@@ -211,10 +211,10 @@ context_window = 3
         for key, line in [
             ("models.gpt-5", 21),
             ("colour", 1),
-            ("permission", 13),
             ("agent.modle", 3),
             ("store.uri", 12),
             ("plugins.retry.patience", 18),
+            ("permission.rulez", 14),
             ("providers.openai.api_key", 5),
             ("models.openai/gpt-5.window", 20),
             ("agents[1].role", 10),
@@ -245,6 +245,53 @@ context_window = 3
         ("[agent]\nmax_steps = 1.5", "agent.max_steps must be a whole number of at least 1, not 1.5", 2),
         ('[agent]\nmax_steps = "9"', "agent.max_steps must be a whole number of at least 1, not '9'", 2),
         ("[agent]\nmax_steps = true", "agent.max_steps must be a whole number of at least 1, not True", 2),
+        ("permission = 3", "permission must be a table", 1),
+        ("[permission]\nrules = 3", "permission.rules must be an array of tables", 2),
+        ("[permission]\nrules = [3]", "permission.rules[0] must be a table", 2),
+        (
+            '[permission]\nrules = [{effect = "deny"}]',
+            "permission.rules[0] must be a table that says of what, too: tool, kind, path, command, domain, "
+            "not {'effect': 'deny'}",
+            2,
+        ),
+        (
+            '[[permission.rules]]\neffect = "deny"\npaht = ".env"',
+            "permission.rules[0].paht must be one of effect, tool, kind, path, command, domain",
+            3,
+        ),
+        (
+            '[[permission.rules]]\npath = ".env"',
+            'permission.rules[0].effect must be "allow", "ask" or "deny", and is missing',
+            1,
+        ),
+        (
+            '[[permission.rules]]\neffect = "never"',
+            'permission.rules[0].effect must be "allow", "ask" or "deny", not \'never\'',
+            2,
+        ),
+        (
+            '[[permission.rules]]\neffect = "deny"\npath = "!.env"',
+            "permission.rules[0].path must be a gitignore pattern, neither a comment nor a negation, "
+            "not '!.env'",
+            3,
+        ),
+        (
+            '[[permission.rules]]\neffect = "allow"\ncommand = "ls | wc"',
+            "permission.rules[0].command must be the first words of one command, nothing to expand, "
+            "not 'ls | wc'",
+            3,
+        ),
+        (
+            '[[permission.rules]]\neffect = "allow"\ncommand = "\'ls"',
+            "permission.rules[0].command must be the first words of one command, nothing to expand, "
+            'not "\'ls"',
+            3,
+        ),
+        (
+            '[[permission.rules]]\neffect = "allow"\ndomain = "https://x.org"',
+            "permission.rules[0].domain must be a host name, or *. and what it ends in, not 'https://x.org'",
+            3,
+        ),
         ("providers = []", "providers must be a table", 1),
         ("[providers]\nopenai = 3", "providers.openai must be a table", 2),
         (

@@ -148,6 +148,24 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
         {"turn": 1, "step": 2, "callId": "c1", "allowed": True, "by": "user", "option": "allow"},
     ),
     (
+        f.PermissionAsked(1, 2, "c1", (), "mode ask"),
+        "permission/asked",
+        {"turn": 1, "step": 2, "callId": "c1", "options": [], "rule": "mode ask"},
+    ),
+    (
+        f.PermissionDecided(1, 2, "c1", False, "rule", rule='deny path ".env"'),
+        "permission/decided",
+        {
+            "turn": 1,
+            "step": 2,
+            "callId": "c1",
+            "allowed": False,
+            "by": "rule",
+            "option": None,
+            "rule": 'deny path ".env"',
+        },
+    ),
+    (
         f.UsageRecorded(1, 2, Usage(1, 2, 3, 4, 5)),
         "usage",
         {

@@ -9,6 +9,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from agent_loop.cards import Card
+from agent_loop.config.settings import RuleSettings
 from agent_loop.errors import NotFound
 from agent_loop.events.bus import Next
 from agent_loop.events.facts import (
@@ -21,8 +22,8 @@ from agent_loop.events.facts import (
     ToolStarted,
 )
 from agent_loop.messages import text_of
-from agent_loop.plugins.permission.approver import OPTIONS, Decision, PermissionRequest
-from agent_loop.plugins.permission.plugin import CANCELLED, DENIED, NOBODY, PLANNING, Permission
+from agent_loop.plugins.permission.approver import Decision, PermissionRequest
+from agent_loop.plugins.permission.plugin import CANCELLED, DENIED, FORBIDDEN, NOBODY, PLANNING, Permission
 from agent_loop.plugins.permission.policy import Verdict, verdict
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.tools.tool import EXECUTE, Effect, EffectKind, PreparedCall, ToolOutcome
@@ -54,11 +55,11 @@ def person(decision: Decision) -> Person:
     return Person(answer)
 
 
-def guarded(rig: Rig, mode: PermissionMode = "ask") -> Permission:
+def guarded(rig: Rig, mode: PermissionMode = "ask", *rules: RuleSettings) -> Permission:
     scope = PluginScope(
         bus=rig.bus, agents=rig.agents, sessions=rig.sessions, tools=rig.tools, prompt=rig.prompt
     )
-    return Permission(scope, mode)
+    return Permission(scope, mode, rules)
 
 
 SAID: dict[PermissionMode, dict[EffectKind, Verdict]] = {
@@ -88,7 +89,9 @@ async def test_plan_mode_refuses_and_tells_the_model_why() -> None:
         (result,) = of_type(agent, ToolResult)
         assert (result.outcome, text_of(result.content)) == ("denied", PLANNING)
         assert (nobody.asked, rig.worker.began) == ([], [])
-        assert of_type(agent, PermissionDecided) == [PermissionDecided(1, 1, "c1", False, "mode")]
+        assert of_type(agent, PermissionDecided) == [
+            PermissionDecided(1, 1, "c1", False, "mode", rule="mode plan")
+        ]
 
 
 async def test_a_mode_chosen_mid_turn_holds_from_the_next_call_on() -> None:
@@ -152,7 +155,9 @@ async def test_a_person_who_allows_a_call_lets_it_run() -> None:
             PermissionRequest("s1", "c1", Card("other", "Work it"), Effect("write")),
         ]
         assert of_type(agent, ToolCall)[0].card == somebody.asked[0].card
-        assert of_type(agent, PermissionAsked) == [PermissionAsked(1, 1, "c1", OPTIONS)]
+        assert of_type(agent, PermissionAsked) == [
+            PermissionAsked(1, 1, "c1", ("allow_once", "reject_once"), "mode ask")
+        ]
         assert of_type(agent, PermissionDecided) == [
             PermissionDecided(1, 1, "c1", True, "user", "allow_once"),
         ]
@@ -197,7 +202,6 @@ async def test_a_refused_call_reaches_no_other_middleware() -> None:
     [
         (Decision(False, "cancel"), CANCELLED),
         (Decision(False, "closed"), NOBODY),
-        (Decision(False, "rule"), NOBODY),
     ],
 )
 async def test_no_answer_is_a_no_that_blames_nobody(decision: Decision, words: str) -> None:
@@ -285,8 +289,53 @@ async def test_what_a_mode_allows_unasked_is_on_record() -> None:
         agent = await rig.agent()
         await ask(agent)
 
-        assert of_type(agent, PermissionDecided) == [PermissionDecided(1, 1, "c1", True, "mode")]
+        assert of_type(agent, PermissionDecided) == [
+            PermissionDecided(1, 1, "c1", True, "mode", rule="mode full-auto")
+        ]
         assert (of_type(agent, PermissionAsked), rig.worker.began) == ([], ["c1"])
+
+
+@pytest.mark.parametrize("mode", get_args(PermissionMode))
+async def test_a_rule_that_denies_beats_every_mode(mode: PermissionMode) -> None:
+    """Contract 12: any matching deny wins; the model reads which rule it was."""
+    async with open_rig(WRITE, text("ok")) as rig:
+        permission, nobody = guarded(rig, mode, RuleSettings(effect="deny", tool="work")), person(YES)
+        agent = await rig.agent()
+        permission.set_approver("s1", nobody)
+        await ask(agent)
+
+        rule = 'deny tool "work"'
+        assert of_type(agent, PermissionDecided) == [PermissionDecided(1, 1, "c1", False, "rule", rule=rule)]
+        assert text_of(of_type(agent, ToolResult)[0].content) == FORBIDDEN.format(rule=rule)
+        assert (nobody.asked, rig.worker.began) == ([], [])
+
+
+@pytest.mark.parametrize("mode", get_args(PermissionMode))
+async def test_a_rule_that_allows_frees_a_call_except_while_planning(mode: PermissionMode) -> None:
+    """Contract 12: plan mode changes nothing, whatever is allowed."""
+    async with open_rig(WRITE, text("ok")) as rig:
+        guarded(rig, mode, RuleSettings(effect="allow", kind="write"))
+        agent = await rig.agent()
+        await ask(agent)
+
+        by_rule = PermissionDecided(1, 1, "c1", True, "rule", rule='allow kind "write"')
+        by_mode = PermissionDecided(1, 1, "c1", False, "mode", rule="mode plan")
+        assert of_type(agent, PermissionDecided) == [by_mode if mode == "plan" else by_rule]
+        assert rig.worker.began == ([] if mode == "plan" else ["c1"])
+
+
+async def test_a_rule_that_asks_asks_even_for_a_look_and_in_full_auto() -> None:
+    """Contract 12: asked and decided, and the question says which rule wanted it."""
+    async with open_rig(calls(("c1", '{"effect": "read"}')), text("ok")) as rig:
+        permission = guarded(rig, "full-auto", RuleSettings(effect="ask", tool="work"))
+        agent = await rig.agent()
+        permission.set_approver("s1", person(NO))
+        await ask(agent)
+
+        (asked,) = of_type(agent, PermissionAsked)
+        (decided,) = of_type(agent, PermissionDecided)
+        assert (asked.rule, decided.allowed, decided.by) == ('ask tool "work"', False, "user")
+        assert rig.worker.began == []
 
 
 async def test_a_session_asks_its_own_person() -> None:
