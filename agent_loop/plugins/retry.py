@@ -83,9 +83,15 @@ def _given_up(error: ProviderError, attempts: int) -> ProviderError:
 
 
 def _too_long(error: ProviderError, wait_s: float) -> ProviderError:
-    minutes = wait_s / 60
-    wait = f"{round(wait_s)} seconds" if minutes < 2 else f"{round(minutes)} minutes"
-    return _reworded(error, f"{str(error).rstrip('.')}. It asks to wait {wait} before the next try.")
+    return _reworded(error, f"{str(error).rstrip('.')}. It asks to wait {_long(wait_s)} before the next try.")
+
+
+def _long(wait_s: float) -> str:
+    """A wait in the largest unit that there are at least two of."""
+    for unit, unit_s in (("hours", 3600), ("minutes", 60)):
+        if wait_s >= 2 * unit_s:
+            return f"{round(wait_s / unit_s)} {unit}"
+    return f"{round(wait_s)} seconds"
 
 
 def _reworded(error: ProviderError, message: str) -> ProviderError:

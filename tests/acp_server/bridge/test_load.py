@@ -57,6 +57,28 @@ async def test_a_live_session_is_replayed_as_it_was_shown_with_the_persons_words
         assert len(editor.harness.agents.list()) == 1
 
 
+async def test_what_a_session_used_is_told_again_and_its_turn_on_the_answer_only(tmp_path: Path) -> None:
+    """Issue, usage: after each call, live = replay; a turn's sum on its prompt's result under `_meta`."""
+    (tmp_path / "state").mkdir()
+    settings = '[models."scripted/test"]\ncontext_window = 1000\ninput_price = 1.0\noutput_price = 2.0\n'
+    (tmp_path / "state" / "config.toml").write_text(f"format = 1\n{settings}")
+    used: Item = {"usage": {"in": 100, "out": 10}}
+    model = MemoryModel([{"tool": "list", "id": "c1", "args": {}}, used, CALLS], [{"text": "x"}, used, STOP])
+    async with connected(tmp_path, model) as editor:
+        session = await editor.new_session()
+        answer = await editor.result(editor.prompt(session))
+        live = [update for update in editor.updates() if update["sessionUpdate"] == "usage_update"]
+
+        load = editor.load(session)
+        result = await editor.result(load)
+
+        assert [update["cost"]["amount"] for update in live] == [0.00012, 0.00024]
+        again = [update for update in replayed(editor, load) if update["sessionUpdate"] == "usage_update"]
+        assert again == live
+        turn = {"inputTokens": 200, "outputTokens": 20, "totalTokens": 220}
+        assert (answer["_meta"], result) == ({"agent_loop": {"usage": turn}}, {})
+
+
 async def test_a_running_session_cannot_be_loaded_and_goes_on(tmp_path: Path) -> None:
     """Our promise (contracts 4): loading a session that has work to do is refused as busy."""
     model = MemoryModel([{"hold": "go"}, {"text": "x"}, STOP])

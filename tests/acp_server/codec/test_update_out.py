@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
+import pytest
 from acp import schema
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from acp_server.codec.update_out import (
 )
 from agent_loop import AssistantChunk, LoggedFact, ReasoningDelta, TextDelta, ToolOutput
 from agent_loop.cards import Card, CardText
+from agent_loop.chunks import Usage
 from agent_loop.events import facts as f
 from agent_loop.events.facts_json import fact_to_json
 from agent_loop.messages import Text
@@ -180,6 +182,61 @@ def test_an_interrupted_call_ends_in_the_words_it_ended_in_live() -> None:
 
     assert update == stopped_call("c1")
     assert "half a result" not in str(update)
+
+
+@pytest.mark.parametrize(
+    ("window", "cost", "told"),
+    [
+        (None, f.Cost(0.5, 2.5, "EUR"), []),
+        (1000, None, [{"sessionUpdate": "usage_update", "used": 30, "size": 1000}]),
+        (
+            1000,
+            f.Cost(0.5, 2.5, "EUR"),
+            [
+                {
+                    "sessionUpdate": "usage_update",
+                    "used": 30,
+                    "size": 1000,
+                    "cost": {"amount": 2.5, "currency": "EUR"},
+                }
+            ],
+        ),
+    ],
+)
+def test_context_and_bill_are_told_when_the_window_is_known(
+    window: int | None, cost: f.Cost | None, told: list[dict[str, Any]]
+) -> None:
+    """ACP, prompt turn (usage_update): the last call's context, the session's cost; no guess."""
+    fact = f.UsageRecorded(1, 1, Usage(10, 2, 8, 10, 500), window, cost)
+
+    assert project([fact]) == project([fact], replay=True) == told
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "shown", "words"),
+    [
+        (0, False, "It failed. Trying again."),
+        (999, False, "It failed. Trying again."),
+        (1499, False, "It failed. Trying again in 1 s."),
+        (
+            30_000,
+            True,
+            "It failed. Trying again in 30 s. What the model said of this answer so far does not count.",
+        ),
+    ],
+)
+def test_a_retry_says_why_when_and_what_no_longer_counts(delay_ms: int, shown: bool, words: str) -> None:
+    """Issue, retry: text already shown is marked as discarded; the same words on replay."""
+    fact = f.RequestRetried(1, 2, 3, "overloaded", "It failed.", delay_ms, shown)
+
+    [told] = project([fact])
+
+    assert told == {
+        "sessionUpdate": "agent_thought_chunk",
+        "content": {"type": "text", "text": words},
+        "messageId": "t1.s2.a3.retry",
+    }
+    assert project([fact], replay=True) == [told]
 
 
 def test_live_output_is_bounded_and_fenced() -> None:

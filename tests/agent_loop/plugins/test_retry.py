@@ -121,7 +121,9 @@ async def test_a_provider_that_says_when_is_taken_at_its_word() -> None:
         assert of_type(agent, RequestRetried)[0].delay_ms == 7500
 
 
-@pytest.mark.parametrize(("asked_s", "words"), [(90.0, "90 seconds"), (3_600.0, "60 minutes")])
+@pytest.mark.parametrize(
+    ("asked_s", "words"), [(90.0, "90 seconds"), (3_600.0, "60 minutes"), (18_000.0, "5 hours")]
+)
 async def test_a_wait_nobody_would_sit_through_fails_at_once_and_says_how_long(
     asked_s: float, words: str
 ) -> None:
