@@ -241,7 +241,7 @@ def open_store(loaded: Loaded) -> Store:
     """The store the settings choose; nothing is made or connected to before it is used.
 
     Raises:
-        ConfigError: What it needs is not installed.
+        ConfigError: What it needs is not installed, or its address is none.
     """
     url = loaded.settings.store.url
     if url is None:

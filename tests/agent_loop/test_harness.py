@@ -236,7 +236,8 @@ async def test_a_store_that_is_not_installed_is_said_when_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Issue, PostgreSQL store: an extra; without it the start works and the words name the command."""
-    monkeypatch.delitem(sys.modules, "agent_loop.persistence.postgres", raising=False)
+    for name in ("postgres", "postgres_connections", "postgres_listing"):
+        monkeypatch.delitem(sys.modules, f"agent_loop.persistence.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     settings = loaded(tmp_path / "state", DEMO + '[store]\nurl = "postgresql://x"\n')
     async with open_harness(settings, {}) as harness:

@@ -15,7 +15,7 @@ import pytest
 from anyio import Event, create_task_group, sleep, to_thread, wait_all_tasks_blocked
 
 from agent_loop.chunks import TextDelta
-from agent_loop.errors import StoreError
+from agent_loop.errors import ConfigError, StoreError
 from agent_loop.events.facts import AssistantChunk, SessionTitle
 from agent_loop.persistence import postgres_schema
 from agent_loop.persistence.listing import cursor_of
@@ -40,8 +40,9 @@ from tests.doubles.postgres_server import PASSWORD, PostgresServer, running_serv
 
 pytest.importorskip("asyncpg", reason="asyncpg is not installed: pip install 'acp-agent-server[postgres]'")
 
-from agent_loop.persistence import postgres
+from agent_loop.persistence import postgres_connections
 from agent_loop.persistence.postgres import PostgresStore
+from agent_loop.persistence.postgres_connections import Connections
 
 _SESSIONS = (
     "SELECT id, header, created_at, updated_at, cwd, parent, title, first_words, has_turn, next_seq"
@@ -242,7 +243,7 @@ async def test_a_write_whose_answer_got_lost_is_made_once(
     await store.create(header)
     await store.append(header.id, one_turn(), first_seq=0, durable=False)
     rows = [*one_turn(2, 7), *one_turn(3, 14)]
-    whole = store._connection
+    whole = store._connections.connection
     lost = 0
 
     @asynccontextmanager
@@ -263,7 +264,7 @@ async def test_a_write_whose_answer_got_lost_is_made_once(
             )
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_connection", losing)
+        patch.setattr(store._connections, "connection", losing)
         with pytest.raises(StoreError, match="gone"):
             await store.append(header.id, rows[:7], first_seq=7, durable=False)
     await store.append(header.id, rows[: 7 + more], first_seq=7, durable=False)
@@ -277,7 +278,7 @@ async def test_a_create_whose_answer_got_lost_is_no_duplicate(
 ) -> None:
     """Rule 4: work may be repeated; a row with our own token is our own."""
     header = new_header()
-    whole = store._connection
+    whole = store._connections.connection
     lost: list[int] = []
 
     @asynccontextmanager
@@ -288,7 +289,7 @@ async def test_a_create_whose_answer_got_lost_is_no_duplicate(
             lost.append(1)
             raise ConnectionResetError("gone")
 
-    monkeypatch.setattr(store, "_connection", losing)
+    monkeypatch.setattr(store._connections, "connection", losing)
     await store.create(header)
 
     await store.append(header.id, one_turn(), first_seq=0, durable=False)
@@ -305,7 +306,7 @@ async def test_work_that_fails_keeps_no_lock(
     header = new_header()
     if at != "create":
         await write(other, header, one_turn())
-    whole = store._connection
+    whole = store._connections.connection
 
     @asynccontextmanager
     async def failing() -> AsyncIterator[Any]:
@@ -319,7 +320,7 @@ async def test_work_that_fails_keeps_no_lock(
             yield SimpleNamespace(fetchval=fail, execute=fail)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_connection", failing)
+        patch.setattr(store._connections, "connection", failing)
         with pytest.raises(StoreError, match="Input/output error"):
             await (store.create(header) if at == "create" else getattr(store, at)(header.id))
 
@@ -570,7 +571,7 @@ async def test_nobody_there_is_said_without_the_password(url: str) -> None:
 @pytest.mark.parametrize("url", ["", "mysql://me:hunter2@host/db", "postgresql://me:hunter2@[host/db"])
 def test_what_is_no_address_is_refused_without_repeating_it(url: str) -> None:
     """Our promise: a typing error does not print a password."""
-    with pytest.raises(ValueError, match="not the address of a PostgreSQL database") as raised:
+    with pytest.raises(ConfigError, match="not the address of a PostgreSQL database") as raised:
         PostgresStore(url)
 
     assert "hunter2" not in str(raised.value)
@@ -578,10 +579,22 @@ def test_what_is_no_address_is_refused_without_repeating_it(url: str) -> None:
 
 async def test_words_that_hold_the_password_hide_it() -> None:
     """Our promise: whatever the library says."""
-    store = PostgresStore("postgresql://me:hunter2@host")
 
-    assert store._words(OSError("no hunter2 here.")) == "no *** here"
-    assert PostgresStore("postgresql://host")._words(TimeoutError()) == "it did not answer in time"
+    async def words(url: str, error: Exception) -> str:
+        async def fail() -> None:
+            raise error
+
+        with pytest.raises(StoreError) as raised:
+            await Connections(url).do("knock", fail)
+        return str(raised.value)
+
+    secret, silent = OSError("no hunter2 here."), TimeoutError()
+    assert (await words("postgresql://me:hunter2@host/db", secret)) == (
+        "Could not knock in the database db on host: no *** here."
+    )
+    assert (await words("postgresql://host", silent)) == (
+        "Could not knock in the database by default on host: it did not answer in time."
+    )
 
 
 def test_a_missing_library_is_named_with_the_way_to_get_it() -> None:
@@ -632,13 +645,14 @@ async def test_a_store_that_cannot_say_goodbye_closes_all_the_same(
     server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Our promise: closing is bounded."""
-    monkeypatch.setattr(postgres, "CLOSE_GRACE_S", 0.05)
+    monkeypatch.setattr(postgres_connections, "CLOSE_GRACE_S", 0.05)
     store = PostgresStore(server.url(database))
     await store.create(new_header())
 
     async with create_task_group() as tasks:
         if at == "lock":
-            tasks.start_soon(_asleep, store._leased)
+            async with store._connections.lease() as lease:
+                tasks.start_soon(_asleep, lease)
         else:
             tasks.start_soon(_borrowed, store)
         await wait_all_tasks_blocked()
@@ -653,7 +667,7 @@ async def _asleep(connection: Any) -> None:
 
 async def _borrowed(store: PostgresStore) -> None:
     with suppress(Exception):
-        async with store._connection() as connection:
+        async with store._connections.connection() as connection:
             await connection.execute("SELECT pg_sleep(20)")
 
 
