@@ -149,7 +149,7 @@ class Server:
     def replay(self, session: str) -> list[dict[str, Any]]:
         """Load a session, which must work; the updates that came before the answer."""
         begin = len(self.editor.transcript)
-        assert self.load(session)["result"] == {}
+        assert "result" in self.load(session)
         return [line.update for line in self.editor.transcript[begin:] if is_update(line, session)]
 
     def listed(self) -> dict[str, dict[str, Any]]:

