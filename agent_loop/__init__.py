@@ -29,6 +29,7 @@ from agent_loop.events.facts import (
     LoggedFact,
     LogRow,
     Outcome,
+    PermissionAsked,
     PermissionDecided,
     PermissionMode,
     SessionMode,
@@ -58,7 +59,7 @@ from agent_loop.events.moments import (
     TurnStarted,
     Warned,
 )
-from agent_loop.harness import Harness, open_harness, open_store, same_directory
+from agent_loop.harness import Harness, open_grants, open_harness, open_store, same_directory
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.provider import STREAM, ModelRequest
 from agent_loop.messages import Content, Text, text_of
@@ -111,6 +112,7 @@ __all__ = [
     "Outcome",
     "Pace",
     "Page",
+    "PermissionAsked",
     "PermissionDecided",
     "PermissionMode",
     "PermissionRequest",
@@ -148,6 +150,7 @@ __all__ = [
     "header_to_json",
     "load_settings",
     "one_line",
+    "open_grants",
     "open_harness",
     "open_store",
     "row_to_json",

@@ -15,7 +15,7 @@ LATER = (
     "agent_loop.loop.turn",
     "agent_loop.tools.bundled",
     "agent_loop.plugins.invariants",
-    "agent_loop.plugins.permission.judge",
+    "agent_loop.plugins.permission.memory",
     "agent_loop.globs",
     "pathspec",
 )
