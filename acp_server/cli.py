@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent_loop import Loaded
 
+AN_ID = "a session's id, or enough of its beginning"
 FLAGS = ("model", "config", "permission_mode", "store", "log_level", "trace")
 
 
@@ -43,6 +44,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     to_golden.add_argument("file", metavar="FILE")
     to_golden.add_argument("folder", metavar="DIR")
     _add_sessions(commands.add_parser("sessions", help="list, show, check, export or delete stored sessions"))
+    _add_permissions(commands.add_parser("permissions", help="list or revoke remembered answers"))
+    why = commands.add_parser("why", help="say who allowed a call, by which rule, and what ran")
+    why.add_argument("session", metavar="SESSION", help=AN_ID)
+    why.add_argument("call", metavar="CALL", help="the id of one of its tool calls")
+    why.add_argument("--json", action="store_true", help="for programs")
     return parser.parse_args(argv)
 
 
@@ -61,6 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
         from acp_server.sessions_cli import sessions
 
         return sessions(arguments, _settings(arguments))
+    if arguments.command == "permissions":
+        from acp_server.permissions_cli import permissions
+
+        return permissions(arguments, _settings(arguments))
+    if arguments.command == "why":
+        from acp_server.why_cli import why
+
+        return why(arguments, _settings(arguments))
     from acp_server.demo import demo
 
     return demo()
@@ -88,27 +102,35 @@ def refuse_platform() -> str | None:
 def _add_sessions(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="sessions_command", metavar="COMMAND", required=True)
     add = partial(commands.add_parser, allow_abbrev=False)
-    an_id = "a session's id, or enough of its beginning"
 
     listed = add("list", help="a table of all sessions, newest first")
     # Made absolute here: a relative directory is the person's, not the store's.
     listed.add_argument("--cwd", metavar="DIR", type=os.path.abspath, help="only those that work in DIR")
     shown = add("show", help="print a conversation")
-    shown.add_argument("id", metavar="ID", help=an_id)
+    shown.add_argument("id", metavar="ID", help=AN_ID)
     checked = add("check", help="say of one session, or of all, whether its log is sound")
-    checked.add_argument("id", metavar="ID", nargs="?", help=an_id)
+    checked.add_argument("id", metavar="ID", nargs="?", help=AN_ID)
     for command in (listed, shown, checked):
         command.add_argument("--json", action="store_true", help="for programs")
 
     exported = add("export", help="write a conversation as a document")
-    exported.add_argument("id", metavar="ID", help=an_id)
+    exported.add_argument("id", metavar="ID", help=AN_ID)
     exported.add_argument(
         "--format", choices=("markdown", "html"), help="markdown, unless FILE ends in .html"
     )
     exported.add_argument("--output", metavar="FILE", help="instead of stdout")
     deleted = add("delete", help="forget sessions for good")
-    deleted.add_argument("ids", metavar="ID", nargs="+", help=an_id)
+    deleted.add_argument("ids", metavar="ID", nargs="+", help=AN_ID)
     deleted.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_permissions(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="permissions_command", metavar="COMMAND", required=True)
+    listed = commands.add_parser("list", allow_abbrev=False, help="a table of all remembered answers")
+    listed.add_argument("--cwd", metavar="DIR", help="only those for the project in DIR")
+    listed.add_argument("--json", action="store_true", help="for programs")
+    revoked = commands.add_parser("revoke", allow_abbrev=False, help="forget answers; they are asked again")
+    revoked.add_argument("ids", metavar="ID", nargs="+", help="as `list` shows it")
 
 
 def _settings(arguments: argparse.Namespace) -> "Loaded":

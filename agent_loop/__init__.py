@@ -29,6 +29,7 @@ from agent_loop.events.facts import (
     LoggedFact,
     LogRow,
     Outcome,
+    PermissionAsked,
     PermissionDecided,
     PermissionMode,
     PlanChanged,
@@ -61,7 +62,7 @@ from agent_loop.events.moments import (
     TurnStarted,
     Warned,
 )
-from agent_loop.harness import Harness, open_harness, open_store, same_directory
+from agent_loop.harness import Harness, open_grants, open_harness, open_store, same_directory
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.models import context_of
 from agent_loop.llm.provider import STREAM, ModelRequest
@@ -115,6 +116,7 @@ __all__ = [
     "Outcome",
     "Pace",
     "Page",
+    "PermissionAsked",
     "PermissionDecided",
     "PermissionMode",
     "PermissionRequest",
@@ -157,6 +159,7 @@ __all__ = [
     "header_to_json",
     "load_settings",
     "one_line",
+    "open_grants",
     "open_harness",
     "open_store",
     "row_to_json",

@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import anyio
 import anyio.lowlevel
@@ -46,6 +46,9 @@ from agent_loop.workspace.local_files import LocalFiles
 from agent_loop.workspace.roots import Roots
 from agent_loop.workspace.workspace import Workspace
 
+if TYPE_CHECKING:
+    from agent_loop.plugins.permission.grant_book import GrantBook
+
 log = logging.getLogger(__name__)
 
 
@@ -72,7 +75,10 @@ class Harness:
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
         bundled_sections(self.prompt)
         self.permission = Permission(
-            self.plugin_scope(), loaded.settings.agent.permission_mode, loaded.settings.permission.rules
+            self.plugin_scope(),
+            loaded.settings.agent.permission_mode,
+            loaded.settings.permission.rules,
+            loaded.state_dir,
         )
         titles.activate(self.plugin_scope())
         retry.activate(self.plugin_scope(), loaded.settings.plugins.retry)
@@ -250,6 +256,14 @@ def open_store(loaded: Loaded) -> Store:
     from agent_loop.persistence.postgres import PostgresStore
 
     return PostgresStore(url)
+
+
+def open_grants(loaded: Loaded) -> "GrantBook":
+    """The answers people wanted remembered for their projects; nothing is read before it is asked."""
+    # A server's own are looked up by its first call that could change something.
+    from agent_loop.plugins.permission.grant_book import GrantBook
+
+    return GrantBook(loaded.state_dir)
 
 
 async def same_directory(one: str, other: str) -> bool:

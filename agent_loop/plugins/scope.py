@@ -40,6 +40,10 @@ class PluginScope:
         """See `Bus.around`."""
         self.defer(self._bus.around(place, middleware, prepend=prepend))
 
+    def emit(self, moment: Moment) -> None:
+        """See `Bus.emit`."""
+        self._bus.emit(moment)
+
     def tool(self, tool: Tool[Any], *, session_id: str | None = None) -> None:
         """See `ToolRegistry.register`."""
         self.defer(self._tools.register(tool, session_id=session_id))

@@ -81,7 +81,9 @@ def test_the_demo_shows_who_says_what_and_every_check_passes(capfd: pytest.Captu
         "tool    edit hello.py: pending\n"
         "        | hello.py (new file)\n"
         '        | + print("Hello from the demonstration.")\n'
-        "asks    edit hello.py: Allow once / Reject?\n"
+        "asks    edit hello.py: Allow once / Allow writing hello.py for this session / "
+        "Always allow writing hello.py in this project / Reject / "
+        "Always reject writing hello.py in this project?\n"
         "you     Allow once\n"
         "tool    edit hello.py: in_progress → completed\n"
     ) in said

@@ -69,6 +69,8 @@ MAY_PRINT = (
     "acp_server/demo_*.py",
     "acp_server/demo/*",
     "acp_server/sessions_cli.py",
+    "acp_server/permissions_cli.py",
+    "acp_server/why_cli.py",
 )
 
 

@@ -16,7 +16,7 @@ LATER = (
     "agent_loop.tools.bundled",
     "agent_loop.plugins.invariants",
     "agent_loop.llm.catalogue",
-    "agent_loop.plugins.permission.judge",
+    "agent_loop.plugins.permission.memory",
     "agent_loop.globs",
     "pathspec",
 )

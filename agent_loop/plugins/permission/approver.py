@@ -26,6 +26,10 @@ class Option:
 
 ALLOW_ONCE: Final = Option("allow_once", "allow_once", "Allow once")
 REJECT_ONCE: Final = Option("reject_once", "reject_once", "Reject")
+ALLOW_SESSION: Final = "allow_session"
+ALLOW_PROJECT: Final = "allow_project"
+REJECT_PROJECT: Final = "reject_project"
+"""Ids of the answers that are remembered."""
 
 
 @record

@@ -1,6 +1,7 @@
 """The permission plugin, around `tools/execute`. It fails closed: no clear yes, no effect.
 
-1. A rule that denies comes first, then what the mode refuses, then what other rules say, then the mode.
+1. What a rule or a remembered answer denies comes first, then what the mode refuses, then what the person
+   said beforehand, then the mode.
 2. Every question is on record as `permission/asked` and `permission/decided`, and so is whatever was
    decided unasked, unless the call only reads and may.
 """
@@ -8,29 +9,35 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from anyio import to_thread
 
 from agent_loop.config.settings import RuleSettings
-from agent_loop.errors import NotFound, in_words
+from agent_loop.errors import HarnessError, NotFound, in_words
 from agent_loop.events.bus import Disposer, Next
 from agent_loop.events.contain import stray_cancel
 from agent_loop.events.facts import PermissionAsked, PermissionDecided, PermissionMode, SessionMode
+from agent_loop.events.moments import Warned
 from agent_loop.messages import Text
 from agent_loop.plugins.permission.approver import (
     ALLOW_ONCE,
+    ALLOW_PROJECT,
+    ALLOW_SESSION,
     REJECT_ONCE,
+    REJECT_PROJECT,
     Approver,
     Decision,
     PermissionRequest,
 )
-from agent_loop.plugins.permission.policy import verdict
+from agent_loop.plugins.permission.policy import Ruling, verdict
+from agent_loop.plugins.permission.session_grants import kept_in, session_fact
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
 
 if TYPE_CHECKING:
-    from agent_loop.plugins.permission.rules import Ruling
+    from agent_loop.plugins.permission.memory import Memory
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +46,7 @@ DENIED = (
     " Do not try the same by another way; ask them or go on without it."
 )
 FORBIDDEN = (
-    "Permission denied: a rule of the person's forbids this call ({rule}), and nothing was done."
+    "Permission denied: the person ruled this call out beforehand ({rule}), and nothing was done."
     " Do not try the same by another way; ask them or go on without it."
 )
 PLANNING = (
@@ -53,16 +60,22 @@ CANCELLED = "Permission denied: the question was dismissed, and nothing was done
 class Permission:
     """Modes, rules and approvers by session."""
 
-    def __init__(self, scope: PluginScope, mode: PermissionMode, rules: Sequence[RuleSettings] = ()) -> None:
+    def __init__(
+        self, scope: PluginScope, mode: PermissionMode, rules: Sequence[RuleSettings], state_dir: Path
+    ) -> None:
         """Stand around every tool call, outermost.
 
         Args:
             mode: For every session whose person chose none.
             rules: What their settings say, whatever the mode.
+            state_dir: Where answers are remembered.
         """
+        self._scope = scope
         self._sessions = scope.sessions
         self._default_mode = mode
         self._rules = rules
+        self._state_dir = state_dir
+        self._memory: Memory | None = None
         self._approvers: dict[str, Approver] = {}
         scope.around(EXECUTE, self._guard, prepend=True)
 
@@ -98,26 +111,29 @@ class Permission:
     async def _guard(
         self, call: PreparedCall, next: Next[PreparedCall, Awaitable[ToolOutcome]]
     ) -> ToolOutcome:
-        ruling = await self._ruling(call)
-        decision = self._unasked(call, ruling)
-        if decision is None:
-            decision = await self._ask(call, ruling)
-        if not decision.allowed or call.prepared.effect.kind not in ("none", "read"):
+        looks = call.prepared.effect.kind in ("none", "read")
+        memory = None if looks and not self._rules else await self._remembering()
+        ruling = None if memory is None else await self._ruling(memory, call)
+        decision = self._unasked(call, ruling) or await self._ask(call, ruling, memory)
+        if not (decision.allowed and looks):
             self._record(call.ctx, decision)
+        if memory is not None:
+            await self._remember(memory, call, decision)
         if decision.allowed:
             return await next(call)
         return ToolOutcome((Text(_words(decision)),), is_error=True, outcome="denied", error_code="DENIED")
 
-    async def _ruling(self, call: PreparedCall) -> "Ruling | None":
-        if not self._rules:
-            return None
+    async def _remembering(self) -> "Memory":
+        if self._memory is None:
+            self._memory = await to_thread.run_sync(_memory, self._rules, self._state_dir)
+        return self._memory
 
-        # Imported by whoever has rules: everybody else waits for the start, too.
-        from agent_loop.plugins.permission.judge import judge
+    async def _ruling(self, memory: "Memory", call: PreparedCall) -> Ruling | None:
+        session = self._sessions.get(call.ctx.session_id)
+        in_session = () if session is None else kept_in(session)
+        return await to_thread.run_sync(memory.judge, call, in_session)
 
-        return await to_thread.run_sync(judge, self._rules, call)
-
-    def _unasked(self, call: PreparedCall, ruling: "Ruling | None") -> Decision | None:
+    def _unasked(self, call: PreparedCall, ruling: Ruling | None) -> Decision | None:
         """What rules and the mode decide by themselves; None when the person is to be asked."""
         mode = self.mode(call.ctx.session_id)
         said = verdict(mode, call.prepared.effect)
@@ -129,14 +145,15 @@ class Permission:
             return Decision(True, "rule", rule=ruling.text) if ruling.verdict == "allow" else None
         return Decision(True, "mode", rule=f"mode {mode}") if said == "allow" else None
 
-    async def _ask(self, call: PreparedCall, ruling: "Ruling | None") -> Decision:
+    async def _ask(self, call: PreparedCall, ruling: Ruling | None, memory: "Memory | None") -> Decision:
         ctx = call.ctx
         approver = self._approvers.get(ctx.session_id)
         session = self._sessions.get(ctx.session_id)
         if approver is None or session is None:
             return Decision(False, "closed")
 
-        options = (ALLOW_ONCE, REJECT_ONCE)
+        # Whoever wants to be asked each time is offered no other answer.
+        options = (ALLOW_ONCE, REJECT_ONCE) if ruling or memory is None else memory.options(call)
         why = f"mode {self.mode(ctx.session_id)}" if ruling is None else ruling.text
         ids = tuple(option.id for option in options)
         session.log.append(PermissionAsked(ctx.turn, ctx.step, ctx.call_id, ids, why))
@@ -152,12 +169,29 @@ class Permission:
             decision = Decision(False, "closed")
         return Decision(False, "cancel") if ctx.token.fired else decision
 
+    async def _remember(self, memory: "Memory", call: PreparedCall, decision: Decision) -> None:
+        if decision.option == ALLOW_SESSION:
+            call.ctx.append(session_fact(call.ctx.session_id, memory.logged_grant(call)))
+        elif decision.option in (ALLOW_PROJECT, REJECT_PROJECT):
+            try:
+                await to_thread.run_sync(memory.keep, call, decision.allowed)
+            except HarnessError as error:
+                words = f"Your answer holds this once, it could not be remembered: {error}"
+                self._scope.emit(Warned(call.ctx.session_id, words))
+
     def _record(self, ctx: ToolContext, it: Decision) -> None:
         session = self._sessions.get(ctx.session_id)
         if session is not None:
             session.log.append(
                 PermissionDecided(ctx.turn, ctx.step, ctx.call_id, it.allowed, it.by, it.option, it.rule)
             )
+
+
+def _memory(rules: Sequence[RuleSettings], state_dir: Path) -> "Memory":
+    # Imported by the first call that needs it, in a worker thread: everybody waits for the start.
+    from agent_loop.plugins.permission.memory import Memory
+
+    return Memory(rules, state_dir)
 
 
 def _words(refused: Decision) -> str:

@@ -3,9 +3,18 @@
 from typing import Literal, assert_never
 
 from agent_loop.events.facts import PermissionMode
+from agent_loop.record import record
 from agent_loop.tools.tool import Effect
 
 Verdict = Literal["allow", "ask", "deny"]
+
+
+@record
+class Ruling:
+    """What a person said beforehand of a call, and in which words; `ask`: each time."""
+
+    verdict: Verdict
+    text: str
 
 
 def verdict(mode: PermissionMode, effect: Effect) -> Verdict:

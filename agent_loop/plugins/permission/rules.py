@@ -11,14 +11,13 @@
 import os
 import shlex
 from collections.abc import Sequence
-from typing import Literal
 
 from agent_loop.globs import is_floating, literal_length, matches
 from agent_loop.plugins.permission.deeds import Call, Deed, Place
+from agent_loop.plugins.permission.policy import Ruling, Verdict
 from agent_loop.record import record
 from agent_loop.tools.tool import EffectKind
 
-Verdict = Literal["allow", "ask", "deny"]
 UNREADABLE = "what it does cannot be read, and a rule denies some of what it might"
 
 
@@ -59,14 +58,6 @@ class Rule:
         """How literally it says what it means; asking weighs more than allowing."""
         words = (self.tool or "", self.command or "", (self.domain or "").removeprefix("*."))
         return sum(map(len, words)) + literal_length(self.path or ""), self.effect == "ask"
-
-
-@record
-class Ruling:
-    """What rules say of a call, and in which words."""
-
-    verdict: Verdict
-    text: str
 
 
 def rule_on(rules: Sequence[Rule], call: Call) -> Ruling | None:

@@ -43,7 +43,14 @@ async def test_the_person_is_asked_about_the_very_card_they_see(tmp_path: Path) 
         assert asked["toolCall"] == {
             key: value for key, value in card.items() if key not in ("sessionUpdate", "name")
         }
-        assert [option["kind"] for option in asked["options"]] == ["allow_once", "reject_once"]
+        assert [option["kind"] for option in asked["options"]] == [
+            "allow_once",
+            "allow_always",
+            "allow_always",
+            "reject_once",
+            "reject_always",
+        ]
+        assert len({option["optionId"] for option in asked["options"]}) == 5
         assert [u.get("status") for u in editor.updates()] == ["pending"]
         editor.answer(question, "allow_once")
         assert await editor.result(prompt) == {"stopReason": "end_turn"}

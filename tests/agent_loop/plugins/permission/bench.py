@@ -3,7 +3,8 @@
 from agent_loop.cards import Card
 from agent_loop.plugins.permission.deeds import Call
 from agent_loop.plugins.permission.look import look_at
-from agent_loop.plugins.permission.rules import Rule, Ruling, rule_on
+from agent_loop.plugins.permission.policy import Ruling
+from agent_loop.plugins.permission.rules import Rule, rule_on
 from agent_loop.tools.tool import Effect, EffectKind, Prepared, PreparedCall
 from tests.doubles.workshop import Workshop
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import get_args
 
 import anyio
@@ -23,6 +24,7 @@ from agent_loop.events.facts import (
 )
 from agent_loop.messages import text_of
 from agent_loop.plugins.permission.approver import Decision, PermissionRequest
+from agent_loop.plugins.permission.grants import Covered, options_for
 from agent_loop.plugins.permission.plugin import CANCELLED, DENIED, FORBIDDEN, NOBODY, PLANNING, Permission
 from agent_loop.plugins.permission.policy import Verdict, verdict
 from agent_loop.plugins.scope import PluginScope
@@ -32,6 +34,8 @@ from tests.doubles.model import calls, text
 
 WRITE = calls(("c1", '{"job": "it", "effect": "write"}'))
 YES, NO = Decision(True, "user", "allow_once"), Decision(False, "user", "reject_once")
+NO_STATE = Path("/nowhere/at/all")
+FIVE = options_for(Covered("write", tool="work"), ())
 FREE: set[EffectKind] = {"none", "read"}
 
 
@@ -59,7 +63,7 @@ def guarded(rig: Rig, mode: PermissionMode = "ask", *rules: RuleSettings) -> Per
     scope = PluginScope(
         bus=rig.bus, agents=rig.agents, sessions=rig.sessions, tools=rig.tools, prompt=rig.prompt
     )
-    return Permission(scope, mode, rules)
+    return Permission(scope, mode, rules, NO_STATE)
 
 
 SAID: dict[PermissionMode, dict[EffectKind, Verdict]] = {
@@ -152,11 +156,11 @@ async def test_a_person_who_allows_a_call_lets_it_run() -> None:
         await ask(agent)
 
         assert somebody.asked == [
-            PermissionRequest("s1", "c1", Card("other", "Work it"), Effect("write")),
+            PermissionRequest("s1", "c1", Card("other", "Work it"), Effect("write"), FIVE),
         ]
         assert of_type(agent, ToolCall)[0].card == somebody.asked[0].card
         assert of_type(agent, PermissionAsked) == [
-            PermissionAsked(1, 1, "c1", ("allow_once", "reject_once"), "mode ask")
+            PermissionAsked(1, 1, "c1", tuple(option.id for option in FIVE), "mode ask")
         ]
         assert of_type(agent, PermissionDecided) == [
             PermissionDecided(1, 1, "c1", True, "user", "allow_once"),

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_loop.plugins.permission.rules import UNREADABLE, Rule, Ruling
+from agent_loop.plugins.permission.policy import Ruling
+from agent_loop.plugins.permission.rules import UNREADABLE, Rule
 from tests.agent_loop.plugins.permission.bench import command, fetching, judged, ruled, touching
 from tests.doubles.workshop import Workshop
 
