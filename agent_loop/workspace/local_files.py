@@ -16,6 +16,8 @@ from anyio.to_thread import run_sync
 from agent_loop.ids import new_id
 from agent_loop.workspace.files import Entry, FileTooLarge, Survey
 
+_MORE_BYTES = 64 * 1024
+
 SURVEY_LIMIT = 10_000
 """Names a directory may hold, all below it counted, for its deletion to be one call."""
 
@@ -66,14 +68,19 @@ def _read(path: str, limit_bytes: int) -> bytes:
             raise FileTooLarge(f"{path} has {found.st_size:,} bytes, more than {limit_bytes:,}")
 
         # The size may be a lie (files the kernel makes up say 0), so one byte more is asked for.
-        content = bytearray()
-        while len(content) <= limit_bytes and (part := file.read(limit_bytes + 1 - len(content))):
-            content += part
+        parts: list[bytes] = []
+        size = 0
+        while size <= limit_bytes and (
+            part := file.read(min(max(found.st_size - size, 0) + _MORE_BYTES, limit_bytes + 1 - size))
+        ):
+            parts.append(part)
+            size += len(part)
 
-    if len(content) > limit_bytes:
+    if size > limit_bytes:
         raise FileTooLarge(f"{path} has more than {limit_bytes:,} bytes")
 
-    return bytes(content)
+    # A file that is what it says comes as one part, and is not copied again.
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _write(path: str, content: bytes) -> None:

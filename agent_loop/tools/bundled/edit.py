@@ -14,7 +14,7 @@ from agent_loop.tools.bounds import bounded_input
 from agent_loop.tools.bundled.edits import Edit, Edited, NoMatch, apply_edits
 from agent_loop.tools.bundled.paths import refuse_moved, resolve_path
 from agent_loop.tools.bundled.read import FILE_LIMIT_BYTES as READABLE_BYTES
-from agent_loop.tools.bundled.seen import fingerprint, note_seen, require_seen
+from agent_loop.tools.bundled.seen import note_seen, require_seen
 from agent_loop.tools.failures import failed, stopped_before_acting
 from agent_loop.tools.tool import Effect, Prepared, ToolContext, ToolOutcome, ToolRefused
 from agent_loop.workspace.files import FileTooLarge
@@ -49,7 +49,7 @@ class EditArguments(BaseModel):
 class _Change:
     real: str
     edited: Edited
-    preimage: str
+    preimage: bytes
 
 
 class EditFile:
@@ -92,8 +92,7 @@ class EditFile:
             locations=(Location(real, edited.line),),
             input=bounded_input(args.model_dump(exclude_unset=True)),
         )
-        change = _Change(real, edited, await run_sync(fingerprint, content))
-        return Prepared(card, Effect("write", (real,)), change)
+        return Prepared(card, Effect("write", (real,)), _Change(real, edited, content))
 
     async def run(self, prepared: Prepared, ctx: ToolContext) -> ToolOutcome:
         change: _Change = prepared.state
@@ -102,8 +101,7 @@ class EditFile:
             return moved
 
         try:
-            now = await files.read(change.real, limit_bytes=FILE_LIMIT_BYTES)
-            unchanged = await run_sync(fingerprint, now) == change.preimage
+            unchanged = await files.read(change.real, limit_bytes=FILE_LIMIT_BYTES) == change.preimage
         except (FileNotFoundError, IsADirectoryError, FileTooLarge):
             unchanged = False
         if not unchanged:
@@ -116,7 +114,8 @@ class EditFile:
         if ctx.token.fired:
             return stopped_before_acting()
         await files.write(change.real, change.edited.content)
-        note_seen(ctx, change.real, change.edited.content)
+        if len(change.edited.content) <= READABLE_BYTES:
+            note_seen(ctx, change.real, change.edited.content)
 
         count, line = change.edited.count, change.edited.line
         places = "1 place" if count == 1 else f"{count:,} places"
@@ -139,24 +138,45 @@ def _edited(content: bytes, edits: list[Edit]) -> Edited:
 
 def _shown(path: str, old: bytes, edited: Edited) -> CardItem:
     """The change as a diff: of the whole file, or of the lines around it when the file is big."""
+    new = edited.content
+    pieces = (old, new)
+    if max(len(old), len(new)) > WHOLE_DIFF_BYTES and old[:2] not in _UTF16:
+        pieces = _around(old, new)
+    if sum(map(len, pieces)) > 2 * WHOLE_DIFF_BYTES:
+        return CardText(f"Changes {edited.count:,} places, from line {edited.line:,} on; too much to show.")
     try:
-        before, after = _text(old), _text(edited.content)
+        return CardDiff(path, _text(pieces[0]), _text(pieces[1]))
     except UnicodeError:
         return CardText(
             f"Changes {edited.count:,} places, from line {edited.line:,} on, of a file that is no text."
         )
-    if max(len(old), len(edited.content)) <= WHOLE_DIFF_BYTES:
-        return CardDiff(path, before, after)
 
-    olds, news = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    head = _common(olds, news)
-    tail = min(_common(olds[::-1], news[::-1]), min(len(olds), len(news)) - head)
-    first = max(head - CONTEXT_LINES, 0)
-    last = max(tail - CONTEXT_LINES, 0)
-    pieces = ["".join(lines[first : len(lines) - last]) for lines in (olds, news)]
-    if sum(map(len, pieces)) > 2 * WHOLE_DIFF_BYTES:
-        return CardText(f"Changes {edited.count:,} places, from line {edited.line:,} on; too much to show.")
-    return CardDiff(path, *pieces)
+
+def _around(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """What differs of both, with whole lines and a few more around it."""
+    head = _shared(old, new, from_end=False)
+    tail = min(_shared(old, new, from_end=True), min(len(old), len(new)) - head)
+    for _ in range(CONTEXT_LINES + 1):
+        head = max(old.rfind(b"\n", 0, head), 0)
+    first = head + 1 if head else 0
+    last = len(old) - tail
+    for _ in range(CONTEXT_LINES + 1):
+        at = old.find(b"\n", last)
+        last = len(old) if at < 0 else at + 1
+    return old[first:last], new[first : len(new) - (len(old) - last)]
+
+
+def _shared(one: bytes, other: bytes, *, from_end: bool) -> int:
+    """How many bytes both begin, or end, with; by halving, because comparing slices is what bytes do fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if from_end:
+            same = one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]
+        else:
+            same = one[low:middle] == other[low:middle]
+        low, high = (middle, high) if same else (low, middle - 1)
+    return low
 
 
 def _text(content: bytes) -> str:
@@ -169,10 +189,3 @@ def _text(content: bytes) -> str:
         if b"\0" in content:
             raise
         return content.decode("latin-1")
-
-
-def _common(one: list[str], other: list[str]) -> int:
-    return next(
-        (at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its),
-        min(len(one), len(other)),
-    )

@@ -72,12 +72,10 @@ def _apply(content: bytes, edit: Edit) -> tuple[bytes, int, int]:
         raise NoMatch("`old` is empty; give the text to replace, or use write for a new file.", "NOT_FOUND")
 
     flat = _Flat(content)
-    for encoding in _encodings(content):
+    for encoding in ("utf-8", "latin-1"):
         old = _encoded(edit.old, encoding)
-        if old is None:
-            continue
-        places = list(_places(flat.bytes, old))
-        if not places:
+        places = [] if old is None else list(_places(flat.bytes, old))
+        if old is None or not places or (encoding != "utf-8" and _is_utf8(content)):
             continue
         if len(places) > 1 and not edit.every:
             raise NoMatch(_ambiguous(flat, places), "AMBIGUOUS")
@@ -95,7 +93,8 @@ class _Flat:
         self.content = content
         self.bytes = content
         self._dropped: list[int] = []
-        if b"\r\n" in content:
+        # One byte is looked for ten times as fast as two.
+        if b"\r" in content and b"\r\n" in content:
             self.bytes = content.replace(b"\r\n", b"\n")
             # Where in the flat bytes a carriage return was dropped, right before.
             self._dropped = [at - n for n, at in enumerate(_places(content, b"\r\n"))]
@@ -118,14 +117,16 @@ class _Flat:
 
 
 def _spliced(flat: _Flat, places: Sequence[int], old: bytes, new: bytes) -> bytes:
-    parts: list[bytes] = []
+    # Views: a slice of a file of many megabytes would be a copy of it.
+    whole = memoryview(flat.content)
+    parts: list[bytes | memoryview] = []
     done = 0
     for place in places:
         start, end = flat.real(place), flat.real(place + len(old))
-        parts.append(flat.content[done:start])
+        parts.append(whole[done:start])
         parts.extend(_changed(flat, place, old, new))
         done = end
-    parts.append(flat.content[done:])
+    parts.append(whole[done:])
     return b"".join(parts)
 
 
@@ -157,12 +158,12 @@ def _places(content: bytes, wanted: bytes) -> Iterator[int]:
         at = content.find(wanted, at + len(wanted))
 
 
-def _encodings(content: bytes) -> tuple[str, ...]:
+def _is_utf8(content: bytes) -> bool:
     try:
         content.decode()
     except UnicodeDecodeError:
-        return ("utf-8", "latin-1")
-    return ("utf-8",)
+        return False
+    return True
 
 
 def _encoded(text: str, encoding: str) -> bytes | None:
