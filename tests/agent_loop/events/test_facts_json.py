@@ -392,6 +392,7 @@ STEP = {"seq": 0, "time": 0, "type": "step/start", "data": {"turn": 1, "step": 1
         {**STEP, "seq": 0.0},
         {**STEP, "time": None},
         {**STEP, "type": "turn/end", "data": {"turn": 1, "reason": None}},
+        {**STEP, "type": "session/mode", "data": {"mode": "yolo"}},
         {**STEP, "type": "turn/start", "data": {"turn": 1, "trigger": {}, "messageIds": []}},
         {
             **STEP,
