@@ -113,13 +113,13 @@ def _decision(story: _Story) -> str:
         return "by nobody" if story.started is None else "by nobody: it only looks"
     verb = "allowed" if it.allowed else "denied"
     said = {
-        "user": f"by the person ({it.option})",
-        "rule": f"by a rule: {_rule(it.rule)}",
-        "mode": f"by {_rule(it.rule)}",
-        "cancel": "the question was dismissed or its turn cancelled",
-        "closed": "nobody could be asked",
+        "user": f" by the person ({it.option})",
+        "rule": f" by what the person said beforehand: {_rule(it.rule)}",
+        "mode": f" by {_rule(it.rule)}",
+        "cancel": ": the question was dismissed or its turn cancelled",
+        "closed": ": nobody could be asked",
     }
-    return f"{local_in_words(it.time)}, {verb} {said[it.by]}"
+    return f"{local_in_words(it.time)}, {verb}{said[it.by]}"
 
 
 def _rule(rule: str | None) -> str:

@@ -7,7 +7,9 @@ Rules.
    Calls and results are logged in the model's order all the same.
 3. Whatever happens, every call the model made gets `tool/call` and `tool/result`. One that nobody
    was shown (the turn stopped before it) is logged with no card.
-4. A result logged after the token fired says `interrupted`; the model still reads what there is.
+4. What was prepared, and so was shown and consented to, is what runs; whoever stands around
+   `tools/execute` may keep a call from running or change its outcome, not the call.
+5. A result logged after the token fired says `interrupted`; the model still reads what there is.
 """
 
 from collections.abc import Sequence
@@ -29,6 +31,7 @@ from agent_loop.tools.tool import PreparedCall, ToolContext, ToolOutcome
 
 NEVER_STARTED = "The turn was stopped before this call started; it had no effect."
 CUT_OFF = "The turn was stopped while this call ran; whether it had an effect is unknown."
+NOT_SHOWN = "Error: the call is not the one that was looked at and allowed any more, and was not started."
 NOT_RECORDED = "Error: the call was not started, because it could not be recorded on disk first."
 
 
@@ -129,7 +132,7 @@ class ToolBatch:
             try:
                 with self._place.token.quiet_scope():
                     self._outcomes[call.id] = await self._place.services.tools.execute(
-                        prepared, partial(self._body, call)
+                        prepared, partial(self._body, call, prepared)
                     )
             except BaseException as error:
                 if isinstance(error, Exception) or stray_cancel():
@@ -138,11 +141,13 @@ class ToolBatch:
                 raise
         self._log_ready_results()
 
-    async def _body(self, call: ToolCallBlock, prepared: PreparedCall) -> ToolOutcome:
+    async def _body(self, call: ToolCallBlock, shown: BoundCall, prepared: PreparedCall) -> ToolOutcome:
         """The innermost of `tools/execute`: nothing before here has touched the world."""
         place = self._place
         if self._stopped():
             return ToolOutcome((Text(NEVER_STARTED),), is_error=True, outcome="skipped")
+        if prepared.prepared is not shown.prepared:
+            return ToolOutcome((Text(NOT_SHOWN),), is_error=True, outcome="denied", error_code="CHANGED")
         self._contained(ToolStarted(place.turn, place.step, call.id))
         if self._stopped():
             return ToolOutcome((Text(NEVER_STARTED),), is_error=True, outcome="skipped")

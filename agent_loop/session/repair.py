@@ -18,6 +18,7 @@ from agent_loop.events.facts import (
     LoggedFact,
     LogRow,
     RequestRetried,
+    SessionMode,
     StepEnd,
     StepStart,
     ToolCall,
@@ -48,15 +49,29 @@ def closers(rows: Iterable[LogRow]) -> list[LoggedFact]:
 
 
 def whole_turns(rows: Sequence[LogRow]) -> list[LogRow]:
-    """The rows up to the last turn that is closed, facts of the session behind it included."""
+    """The rows up to the last turn that is closed, facts of the session behind it included.
+
+    A mode chosen in the turn that is left out is kept all the same: it may be a stricter one.
+    """
     opened = 0
     is_open = False
+    mode: SessionMode | None = None
     for at, row in enumerate(rows):
-        if isinstance(row, TurnStart):
-            opened, is_open = at, True
-        elif isinstance(row, TurnEnd):
-            is_open = False
-    return list(rows[:opened] if is_open else rows)
+        match row:
+            case TurnStart():
+                opened, is_open, mode = at, True, None
+            case TurnEnd():
+                is_open = False
+            case SessionMode():
+                mode = row
+            case _:
+                pass
+    if not is_open:
+        return list(rows)
+    kept = list(rows[:opened])
+    if mode is not None:
+        kept.append(placed(SessionMode(mode.mode), rows[opened].seq, mode.time))
+    return kept
 
 
 class _Tail:

@@ -10,7 +10,7 @@ from agent_loop.events.facts import ToolResult
 from tests.doubles.memory_model import CALLS, STOP
 from tests.process.crash import HOLD, QUESTION, sound_facts, write
 from tests.process.disk import folder_gone, kinds, log_out_of_reach, news, no_growth, with_a_turn
-from tests.process.server import DONE, Server
+from tests.process.server import DONE, OPENED, Server
 
 Failing = Callable[[Server, str], AbstractContextManager[None]]
 WAYS: dict[str, Failing] = {
@@ -205,7 +205,7 @@ def test_a_repair_that_cannot_be_written_is_refused_and_made_later(server: Serve
 
     assert (error["code"], error["data"]) == (-32603, {"kind": "io"})
     assert untouched == left
-    assert "result" in loaded
+    assert set(loaded["result"]) == OPENED
     assert server.run(session)["result"] == {"stopReason": "end_turn"}
     assert server.leave() == 0
     assert kinds(server, session) == ["interrupted", "completed"]

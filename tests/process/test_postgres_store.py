@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.doubles.postgres_server import PASSWORD, PostgresServer, running_server, why_not
-from tests.process.server import DONE, ROOT, Server
+from tests.process.server import DONE, OPENED, ROOT, Server
 
 pytest.importorskip("asyncpg", reason="asyncpg is not installed: pip install 'acp-agent-server[postgres]'")
 
@@ -58,7 +58,7 @@ def test_a_session_is_reached_from_two_machines_one_at_a_time(
     listed = there.editor.call("session/list", {})["result"]["sessions"]
 
     assert (locked["code"], locked["data"]) == (-32603, {"kind": "locked"})
-    assert "result" in answer
+    assert set(answer["result"]) == OPENED
     assert [(it["sessionId"], it["title"]) for it in listed] == [(session, "Mend the roof.")]
     assert there.run(session)["result"] == {"stopReason": "end_turn"}
     assert not list(here.state.rglob("*.jsonl"))

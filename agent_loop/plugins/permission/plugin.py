@@ -35,6 +35,7 @@ from agent_loop.plugins.permission.policy import Ruling, verdict
 from agent_loop.plugins.permission.session_grants import kept_in, session_fact
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
+from agent_loop.workspace.roots import OutsideRoots
 
 if TYPE_CHECKING:
     from agent_loop.plugins.permission.memory import Memory
@@ -136,7 +137,7 @@ class Permission:
     def _unasked(self, call: PreparedCall, ruling: Ruling | None) -> Decision | None:
         """What rules and the mode decide by themselves; None when the person is to be asked."""
         mode = self.mode(call.ctx.session_id)
-        said = verdict(mode, call.prepared.effect)
+        said = verdict(mode, call.prepared.effect, inside=_is_inside(call))
         if ruling is not None and ruling.verdict == "deny":
             return Decision(False, "rule", rule=ruling.text)
         if said == "deny":
@@ -185,6 +186,14 @@ class Permission:
             session.log.append(
                 PermissionDecided(ctx.turn, ctx.step, ctx.call_id, it.allowed, it.by, it.option, it.rule)
             )
+
+
+def _is_inside(call: PreparedCall) -> bool:
+    roots, paths = call.ctx.workspace.roots, call.prepared.effect.paths
+    try:
+        return bool(paths) and all(roots.resolve(path) == path for path in paths)
+    except (OutsideRoots, ValueError):
+        return False
 
 
 def _memory(rules: Sequence[RuleSettings], state_dir: Path) -> "Memory":

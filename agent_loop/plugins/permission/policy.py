@@ -17,8 +17,11 @@ class Ruling:
     text: str
 
 
-def verdict(mode: PermissionMode, effect: Effect) -> Verdict:
+def verdict(mode: PermissionMode, effect: Effect, *, inside: bool) -> Verdict:
     """Whether a call may run unasked. Staying inside the roots is the tools' own rule, in every mode.
+
+    Args:
+        inside: All it touches is surely inside the roots; edits that are free are free there.
 
     A fetch changes nothing here but tells somebody something, so it asks even while planning. A delete
     or a move asks among edits that are free: what it takes away is no part of the diff a person reads.
@@ -29,7 +32,7 @@ def verdict(mode: PermissionMode, effect: Effect) -> Verdict:
         case "ask":
             return "ask"
         case "accept-edits":
-            return "allow" if effect.kind == "write" else "ask"
+            return "allow" if effect.kind == "write" and inside else "ask"
         case "plan":
             return "ask" if effect.kind == "fetch" else "deny"
         case "full-auto":

@@ -22,6 +22,8 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SKIPPED: Final = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
 _REDIRECTION: Final = re.compile(r"<<|[<>]\(|>>|>\||<>|[<>]&|[<>]")
 _NAME: Final = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
+# Quoted in any part, it is no home: ~\/x is a file of that name.
+_HOME: Final = re.compile(r"~[A-Za-z0-9._-]*(?:/|$)")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _NO_FILE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 
@@ -143,9 +145,9 @@ class _Reader:
                 known &= char != "{" or self.text.startswith("{}", self.at)
                 parts.append(char)
                 self.at += 1
-        raw, text = self.text[start : self.at], "".join(parts)
+        raw, text = self.text[start : self.at].replace("\\\n", ""), "".join(parts)
         self.opaque |= not known
-        if raw.startswith("~"):
+        if _HOME.match(raw):
             text = os.path.expanduser(text)
         return Word(text if known else None, is_glob), raw
 
@@ -195,7 +197,7 @@ class _Reader:
         if name := _NAME.match(self.text, self.at):
             self.at = name.end()
             return False
-        if following == "{" or (not quoted and following in ("'", '"')):
+        if following in ("{", "\\") or (not quoted and following in ("'", '"')):
             raise Unreadable("an expansion is more than a name")
         parts.append("$")
         return True

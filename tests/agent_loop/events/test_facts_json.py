@@ -436,6 +436,7 @@ STEP = {"seq": 0, "time": 0, "type": "step/start", "data": {"turn": 1, "step": 1
         {**STEP, "seq": 0.0},
         {**STEP, "time": None},
         {**STEP, "type": "turn/end", "data": {"turn": 1, "reason": None}},
+        {**STEP, "type": "session/mode", "data": {"mode": "yolo"}},
         {**STEP, "type": "turn/start", "data": {"turn": 1, "trigger": {}, "messageIds": []}},
         {
             **STEP,
@@ -494,3 +495,9 @@ def test_a_row_of_a_later_version_that_matters_is_refused(data: object) -> None:
     """Contract 1: the union is closed; what is not said to be ignorable is not ignored."""
     with pytest.raises(ValueError, match="not a fact of format"):
         fact_from_json({"seq": 3, "time": 1, "type": "session/rainbow", "data": data})
+
+
+def test_a_mode_nobody_knows_is_refused() -> None:
+    """Contract 12: what lets things happen unasked is never taken for granted."""
+    with pytest.raises(ValueError, match="unknown mode"):
+        fact_from_json({"seq": 0, "time": 1, "type": "session/mode", "data": {"mode": "yolo"}})

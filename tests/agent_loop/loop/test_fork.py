@@ -7,7 +7,7 @@ import pytest
 
 from agent_loop.agent.registry import NewAgent
 from agent_loop.errors import HarnessError, NotFound, StoreError
-from agent_loop.events.facts import TurnEnd, TurnStart
+from agent_loop.events.facts import SessionMode, TurnEnd, TurnStart
 from agent_loop.events.moments import SessionCreated
 from agent_loop.messages import Text
 from agent_loop.session.header import SessionHeader
@@ -52,6 +52,28 @@ async def test_a_fork_of_a_running_session_ends_at_its_last_whole_turn() -> None
 
         assert child.agent.session.log.next_seq == whole
         assert isinstance(list(child.agent.session.log)[-1], TurnEnd)
+
+
+async def test_a_fork_of_a_running_session_has_the_mode_its_person_chose_last() -> None:
+    """Our promise: who went back to planning mid-turn forks a session that plans."""
+    store = MemoryStore()
+    async with open_rig(text("first"), HANG, store=store) as rig:
+        parent = await rig.agent("s1")
+        parent.session.log.append(SessionMode("full-auto"))
+        await ask(parent, "one")
+        whole = parent.session.log.next_seq
+        parent.send([Text("two")])
+        await store.grows_to("s1", whole + 3)
+        parent.session.log.append(SessionMode("accept-edits"))
+        parent.session.log.append(SessionMode("plan"))
+        await store.grows_to("s1", whole + 5)
+
+        child = await rig.loop.fork("s1", NewAgent("child", "/", options=parent.options))
+        rig.handles.append(child)
+
+        log = child.agent.session.log
+        assert (log.next_seq, log.mode) == (whole + 1, SessionMode("plan"))
+    assert [fact.seq for fact in store.facts("child")] == list(range(whole + 1))
 
 
 async def test_what_is_not_stored_cannot_be_forked() -> None:

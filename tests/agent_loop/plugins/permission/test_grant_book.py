@@ -20,6 +20,8 @@ from agent_loop.plugins.permission.grant_book import GrantBook
 from agent_loop.plugins.permission.grants import Covered, Grant
 name, state = sys.argv[1:]
 book = GrantBook(Path(state))
+print("ready", flush=True)
+sys.stdin.readline()
 for number in range(25):
     book.add("/p", Grant(f"{name}{number}", True, Covered("execute", shell=f"{name} {number}"), 1))
 """
@@ -89,11 +91,23 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
             [sys.executable, "-c", ADDS, name, str(tmp_path)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
         )
         for name in ("one", "two")
     ]
     for writer in writers:
-        assert writer.wait(timeout=30) == 0
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=30)
+        assert writer.returncode == 0
 
     assert len(GrantBook(tmp_path).of("/p")) == 50
 

@@ -25,12 +25,21 @@ from agent_loop.events.facts import (
 from agent_loop.messages import text_of
 from agent_loop.plugins.permission.approver import Decision, PermissionRequest
 from agent_loop.plugins.permission.grants import Covered, options_for
-from agent_loop.plugins.permission.plugin import CANCELLED, DENIED, FORBIDDEN, NOBODY, PLANNING, Permission
+from agent_loop.plugins.permission.plugin import (
+    CANCELLED,
+    DENIED,
+    FORBIDDEN,
+    NOBODY,
+    PLANNING,
+    Permission,
+    _is_inside,
+)
 from agent_loop.plugins.permission.policy import Verdict, verdict
 from agent_loop.plugins.scope import PluginScope
-from agent_loop.tools.tool import EXECUTE, Effect, EffectKind, PreparedCall, ToolOutcome
+from agent_loop.tools.tool import EXECUTE, Effect, EffectKind, Prepared, PreparedCall, ToolOutcome
 from tests.doubles.loop_rig import Rig, ask, ends, of_type, open_rig, types
 from tests.doubles.model import calls, text
+from tests.doubles.workshop import Workshop
 
 WRITE = calls(("c1", '{"job": "it", "effect": "write"}'))
 YES, NO = Decision(True, "user", "allow_once"), Decision(False, "user", "reject_once")
@@ -79,7 +88,31 @@ SAID: dict[PermissionMode, dict[EffectKind, Verdict]] = {
 @pytest.mark.parametrize("mode", get_args(PermissionMode))
 def test_each_mode_frees_what_it_says_and_no_more(mode: PermissionMode, kind: EffectKind) -> None:
     """Contract 12: looking is free everywhere; `other` asks, and is refused while planning."""
-    assert verdict(mode, Effect(kind)) == ("allow" if kind in FREE else SAID[mode].get(kind, "ask"))
+    said = "allow" if kind in FREE else SAID[mode].get(kind, "ask")
+    assert verdict(mode, Effect(kind), inside=True) == said
+    outside = "ask" if (mode, kind) == ("accept-edits", "write") else said
+    assert verdict(mode, Effect(kind), inside=False) == outside
+
+
+@pytest.mark.parametrize(
+    ("paths", "free"),
+    [
+        (("{root}/a", "{root}/b/c"), True),
+        (("{root}/a", "{root}/../outside/a"), False),
+        (("{root}/link/a",), False),
+        (("a",), False),
+        (("",), False),
+        ((), False),
+    ],
+)
+def test_an_edit_is_free_only_where_it_is_surely_inside(
+    paths: tuple[str, ...], free: bool, shop: Workshop
+) -> None:
+    """Contract 12, `accept-edits`: a tool of somebody else's may say that it writes anywhere."""
+    (shop.root / "link").symlink_to(shop.root.parent / "outside")
+    real = tuple(path.format(root=shop.root) for path in paths)
+    prepared = Prepared(Card("edit", "it"), Effect("write", real))
+    assert _is_inside(PreparedCall("theirs", {}, prepared, shop.context())) is free
 
 
 async def test_plan_mode_refuses_and_tells_the_model_why() -> None:

@@ -172,6 +172,17 @@ async def test_answers_nobody_can_read_allow_nothing(tmp_path: Path) -> None:
         assert (chooser.offered, rig.worker.began) == ([("allow_once", "reject_once")], ["c1"])
 
 
+async def test_a_rule_that_denies_needs_no_remembered_answers(tmp_path: Path) -> None:
+    """Contract 12: any matching deny wins; what cannot be read changes nothing about it."""
+    (tmp_path / FILE_NAME).write_text("{")
+    chooser = Chooser("allow_once")
+    async with open_rig(WRITE, text("ok")) as rig:
+        guard(rig, tmp_path, RuleSettings(effect="deny", tool="work")).set_approver("s1", chooser)
+        await ask(await rig.agent())
+
+        assert (chooser.asked, rig.worker.began) == ([], [])
+
+
 async def test_an_answer_that_cannot_be_kept_holds_this_once_and_the_person_hears(tmp_path: Path) -> None:
     """Our promise: nothing is remembered in secret, nor forgotten in secret."""
     state = tmp_path / "state"

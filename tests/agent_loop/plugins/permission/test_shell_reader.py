@@ -35,6 +35,7 @@ def argvs(line: str) -> list[list[str | None]]:
         ("echo $HOME ${HOME} $1 a{b,c} {}", [["echo", None, None, None, None, "{}"]]),
         ("X=1 Y=$Z make", [["make"]]),
         ("make X=1", [["make", "X=1"]]),
+        ("X\\\n=1 make 2\\\n>x", [["make"]]),
     ],
 )
 def test_a_line_is_read_as_its_simple_commands(line: str, found: list[list[str | None]]) -> None:
@@ -77,7 +78,7 @@ def test_a_tilde_is_the_persons_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """POSIX shell, tilde expansion: at the beginning of a word, and not in quotes."""
     monkeypatch.setenv("HOME", "/home/me")
 
-    assert argvs("cat ~/.env ~ '~/x' a~") == [["cat", "/home/me/.env", "/home/me", "~/x", "a~"]]
+    assert argvs("cat ~/.env ~ ~'/x' ~\\/x a~") == [["cat", "/home/me/.env", "/home/me", "~/x", "~/x", "a~"]]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,8 @@ def test_a_tilde_is_the_persons_home(monkeypatch: pytest.MonkeyPatch) -> None:
         "echo ${X:-y}",
         "echo $'a'",
         'echo $"a"',
+        "echo $\\\nHOME",
+        'echo "$\\\nHOME"',
         "a >",
         "a > #b",
         "a\rb",
@@ -123,7 +126,7 @@ def test_what_is_not_surely_understood_is_not_read(line: str) -> None:
         read_shell(line)
 
 
-PIECES = ["a", "b c", "*", "$", "'", '"', "\\", " ", "#", "=", "~", "é", "\t", "{}", "/", "-x", "2"]
+PIECES = ["a", "b c", "*", "$", "'", '"', "\\", " ", "#", "=", "~", "é", "\t", "{}", "/", "-x", "2", "\\\n"]
 
 
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8).map("".join))
@@ -131,10 +134,10 @@ PIECES = ["a", "b c", "*", "$", "'", '"', "\\", " ", "#", "=", "~", "é", "\t", 
 def test_words_are_those_the_shell_passes_on(line: str) -> None:
     """Our promise: quotes and backslashes mean what they mean to /bin/sh; compared with the real one."""
     try:
-        (command,) = read_shell(f"printf '%s\\0' x {line}").commands
+        command, *more = read_shell(f"printf '%s\\0' x {line}").commands
     except Unreadable:
         return
-    if any(word.text is None or word.is_glob for word in command.argv):
+    if more or any(word.text is None or word.is_glob for word in command.argv):
         return
 
     ran = subprocess.run(
