@@ -41,6 +41,7 @@ from agent_loop.session.sessions import Sessions
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.tool import Tool
 from agent_loop.workspace.children import CLOSING_KILL_GRACE_S, Children
+from agent_loop.workspace.fetch import WebFetcher
 from agent_loop.workspace.local_commands import LocalCommands
 from agent_loop.workspace.local_files import LocalFiles
 from agent_loop.workspace.roots import Roots
@@ -227,6 +228,7 @@ class Harness:
             Roots(header.cwd or os.getcwd(), additional),
             LocalFiles(),
             LocalCommands(self.children, self._spill),
+            WebFetcher(allow_private=self._loaded.settings.fetch.allow_private),
         )
 
 

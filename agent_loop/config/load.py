@@ -20,6 +20,7 @@ from agent_loop.config.settings import (
     REQUIRED_WORDS,
     AgentEntry,
     AgentSettings,
+    FetchSettings,
     ModelSettings,
     PermissionSettings,
     ProviderSettings,
@@ -58,6 +59,7 @@ _AnyTable = (
     | ProviderSettings
     | AgentEntry
     | StoreSettings
+    | FetchSettings
     | PermissionSettings
     | RetrySettings
     | ModelSettings
@@ -231,6 +233,7 @@ def _unread(data: Json) -> Iterator[Key]:
         (("agent",), data.get("agent"), AgentSettings),
         (("store",), data.get("store"), StoreSettings),
         (("permission",), data.get("permission"), PermissionSettings),
+        (("fetch",), data.get("fetch"), FetchSettings),
     ]
     providers, agents, plugins = data.get("providers"), data.get("agents"), data.get("plugins")
     models = data.get("models")

@@ -266,6 +266,16 @@ class PermissionSettings(_Table):
     rules: list[RuleSettings] = []
 
 
+class FetchSettings(_Table):
+    """What `fetch_url` may reach.
+
+    Attributes:
+        allow_private: This machine and its private networks as well as the internet.
+    """
+
+    allow_private: _Flag = False
+
+
 class AgentEntry(_Table):
     """An agent that is there when the server starts."""
 
@@ -288,5 +298,6 @@ class Settings(_Table):
     agents: list[AgentEntry] = []
     store: StoreSettings = StoreSettings()
     permission: PermissionSettings = PermissionSettings()
+    fetch: FetchSettings = FetchSettings()
     plugins: PluginSettings = PluginSettings()
     models: dict[str, ModelSettings] = {}

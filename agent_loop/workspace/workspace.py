@@ -1,7 +1,8 @@
-"""A session's workspace: its roots, its files, its commands."""
+"""A session's workspace: its roots, its files, its commands, its way to the web."""
 
 from agent_loop.record import record
 from agent_loop.workspace.commands import CommandRunner
+from agent_loop.workspace.fetch import Fetcher
 from agent_loop.workspace.files import FileAccess
 from agent_loop.workspace.roots import Roots
 
@@ -13,3 +14,4 @@ class Workspace:
     roots: Roots
     files: FileAccess
     commands: CommandRunner
+    fetcher: Fetcher

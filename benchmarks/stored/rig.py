@@ -23,6 +23,7 @@ from agent_loop.session.header import SessionHeader
 from agent_loop.session.sessions import Sessions
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.workspace.children import Children
+from agent_loop.workspace.fetch import WebFetcher
 from agent_loop.workspace.local_commands import LocalCommands
 from agent_loop.workspace.local_files import LocalFiles
 from agent_loop.workspace.roots import Roots
@@ -133,4 +134,4 @@ def delta_text(at: int) -> str:
 
 def _workspace(header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
     commands = LocalCommands(Children(0.1), "/nowhere")
-    return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands)
+    return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands, WebFetcher())

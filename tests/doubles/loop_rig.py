@@ -27,6 +27,7 @@ from agent_loop.session.invariants import Invariants
 from agent_loop.session.sessions import Sessions
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.workspace.children import Children
+from agent_loop.workspace.fetch import WebFetcher
 from agent_loop.workspace.local_commands import LocalCommands
 from agent_loop.workspace.local_files import LocalFiles
 from agent_loop.workspace.roots import Roots
@@ -80,7 +81,7 @@ class Rig:
 
     def workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         commands = LocalCommands(Children(0.1), "/nowhere")
-        return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands)
+        return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands, WebFetcher())
 
     async def handle(self, session_id: str = "s1", *, cwd: str | None = None, **options: Any) -> AgentHandle:
         """A running agent and the right to end it; `options` are those of AgentOptions."""

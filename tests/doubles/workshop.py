@@ -9,6 +9,7 @@ from agent_loop.messages import text_of
 from agent_loop.tools.registry import BoundCall, Refusal
 from agent_loop.tools.tool import Prepared, Tool, ToolContext, ToolOutcome
 from agent_loop.workspace.children import Children
+from agent_loop.workspace.fetch import Fetcher, WebFetcher
 from agent_loop.workspace.local_commands import LocalCommands
 from agent_loop.workspace.local_files import LocalFiles
 from agent_loop.workspace.roots import Roots
@@ -30,6 +31,7 @@ class Workshop:
     children: Children = field(default_factory=lambda: Children(0.1))
     turn: Turn = field(default_factory=Turn)
     facts: list[PluginFact | PlanChanged] = field(default_factory=list)
+    fetcher: Fetcher = field(default_factory=WebFetcher)
     told: list[tuple[str, bool]] = field(default_factory=list)
 
     def context(self, session_id: str = "s1") -> ToolContext:
@@ -39,7 +41,7 @@ class Workshop:
             turn=1,
             step=1,
             call_id="c1",
-            workspace=Workspace(Roots(str(self.root)), LocalFiles(), commands),
+            workspace=Workspace(Roots(str(self.root)), LocalFiles(), commands, self.fetcher),
             token=self.turn,
             session_state={},
             append=self.facts.append,

@@ -4,6 +4,7 @@ from typing import Any
 
 from agent_loop.tools.bundled.delete import Delete
 from agent_loop.tools.bundled.edit import EditFile
+from agent_loop.tools.bundled.fetch_url import FetchUrl
 from agent_loop.tools.bundled.find import Find
 from agent_loop.tools.bundled.list_dir import ListDir
 from agent_loop.tools.bundled.move import Move
@@ -19,4 +20,5 @@ from agent_loop.tools.tool import Tool
 def bundled_tools() -> tuple[Tool[Any], ...]:
     """One of each, in the order a model is told of them; nobody is told of a tool that cannot work here."""
     looking: tuple[Tool[Any], ...] = (Search(), Find()) if ripgrep_path() is not None else ()
-    return (Read(), ListDir(), *looking, EditFile(), Write(), Delete(), Move(), RunCommand(), UpdatePlan())
+    changing: tuple[Tool[Any], ...] = (EditFile(), Write(), Delete(), Move())
+    return (Read(), ListDir(), *looking, *changing, RunCommand(), FetchUrl(), UpdatePlan())

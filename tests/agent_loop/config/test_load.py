@@ -10,6 +10,7 @@ from agent_loop.config.load import Loaded, load_settings, state_dir
 from agent_loop.config.settings import (
     AgentEntry,
     AgentSettings,
+    FetchSettings,
     PluginSettings,
     ProviderSettings,
     RetrySettings,
@@ -52,6 +53,9 @@ resume_session_id = "s-1"
 [store]
 url = "postgresql://db/sessions"
 
+[fetch]
+allow_private = true
+
 [plugins.retry]
 attempts = 2
 
@@ -84,6 +88,7 @@ def test_without_a_word_everything_has_its_default(tmp_path: Path) -> None:
         agents=[],
         plugins=PluginSettings(retry=RetrySettings(attempts=4, base_s=1.0, cap_s=60.0)),
         store=StoreSettings(url=None),
+        fetch=FetchSettings(allow_private=False),
     )
     assert (found.log_level, found.trace, found.warnings, found.error) == ("info", None, (), None)
     assert (found.state_dir, found.path) == (tmp_path, tmp_path / "config.toml")
@@ -116,6 +121,7 @@ def test_the_whole_file_is_read(tmp_path: Path) -> None:
             {"retry": {"attempts": 2}, "any": {"tries": 3, "deep": {"any": ["thing"]}}}
         ),
         store=StoreSettings(url="postgresql://db/sessions"),
+        fetch=FetchSettings(allow_private=True),
     )
     assert (found.warnings, found.error) == ((), None)
 
