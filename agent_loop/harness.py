@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -17,15 +17,14 @@ from anyio.abc import TaskGroup
 
 from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
+from agent_loop.chosen_model import info_of, provider_of
 from agent_loop.config.load import Loaded
 from agent_loop.config.resolve import ResolvedModel, resolve_model
-from agent_loop.config.settings import AgentEntry, ModelSettings
+from agent_loop.config.settings import AgentEntry
 from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
-from agent_loop.llm.models import ModelInfo, Price
-from agent_loop.llm.provider import Provider
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
@@ -35,7 +34,6 @@ from agent_loop.plugins.permission.plugin import Permission
 from agent_loop.plugins.scope import PluginScope
 from agent_loop.prompt.bundled import bundled_sections
 from agent_loop.prompt.system_prompt import SystemPrompt
-from agent_loop.record import replace
 from agent_loop.session.header import SessionHeader
 from agent_loop.session.sessions import Sessions
 from agent_loop.tools.registry import ToolRegistry
@@ -211,12 +209,12 @@ class Harness:
             model=f"{resolved.provider_name}/{resolved.model}",
             system_prompt=system_prompt or settings.agent.system_prompt or "",
             max_steps=settings.agent.max_steps,
-            info=_info(resolved, settings.models.get(f"{resolved.provider_name}/{resolved.model}")),
+            info=info_of(resolved, settings.models.get(f"{resolved.provider_name}/{resolved.model}")),
         )
 
     def _register(self, model: ResolvedModel) -> None:
         if not self.llm.has(model.provider_name):
-            self.llm.register(_provider(model))
+            self.llm.register(provider_of(model))
 
     async def _load(self) -> None:
         await to_thread.run_sync(_import_for_a_prompt)
@@ -279,70 +277,6 @@ def _open_store(loaded: Loaded) -> Store | ConfigError:
         return open_store(loaded)
     except ConfigError as error:
         return error
-
-
-def _provider(model: ResolvedModel) -> Provider:
-    # Imported by kind: an editor waits for the server, and only one of these will be used.
-    match model.kind:
-        case "openai":
-            from agent_loop.llm.providers.openai_compatible import OpenAICompatible
-
-            return OpenAICompatible(model.provider_name, model.base_url, model.api_key, model.idle_timeout_s)
-        case "anthropic":
-            from agent_loop.llm.providers.anthropic_messages import Anthropic
-
-            return Anthropic(
-                model.provider_name,
-                model.base_url,
-                model.api_key,
-                model.idle_timeout_s,
-                max_tokens=model.max_tokens,
-                thinking=model.thinking,
-            )
-        case "scripted":
-            from agent_loop.llm.providers.scripted import Scripted
-
-            if model.script is None:
-                where = f"providers.{model.provider_name}.script"
-                raise ConfigError(f"the provider {model.provider_name} needs a script", path=where)
-            return Scripted(model.provider_name, model.script, model.control)
-        case "demo":
-            from agent_loop.llm.providers.demo import Demo
-
-            return Demo(model.provider_name)
-        case _:
-            assert_never(model.kind)
-
-
-def _info(model: ResolvedModel, wanted: ModelSettings | None) -> ModelInfo:
-    """What is known of a model; the person knows best, and prices are only known of the maker's own."""
-    # Imported with the first session: nobody waits for the table at a start.
-    from agent_loop.llm.catalogue import known_model
-
-    known = known_model(model.model)
-    if not model.from_maker:
-        known = replace(known, price=None)
-    if wanted is None:
-        return known
-    price = known.price
-    if wanted.input_price is not None and wanted.output_price is not None:
-        read, write = wanted.cache_read_price, wanted.cache_write_price
-        price = Price(
-            wanted.input_price,
-            wanted.output_price,
-            wanted.input_price if read is None else read,
-            wanted.input_price if write is None else write,
-            wanted.currency,
-        )
-    return replace(
-        known,
-        context_window=wanted.context_window or known.context_window,
-        max_output=wanted.max_output or known.max_output,
-        images=known.images if wanted.images is None else wanted.images,
-        reasoning=known.reasoning if wanted.reasoning is None else wanted.reasoning,
-        tools=known.tools if wanted.tools is None else wanted.tools,
-        price=price,
-    )
 
 
 def _bundled_tools() -> tuple[Tool[Any], ...]:

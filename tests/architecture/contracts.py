@@ -18,6 +18,7 @@ FRONT_DOOR = "__init__"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({FRONT_DOOR}),
     frozenset({"harness"}),
+    frozenset({"chosen_model"}),
     frozenset({"loop", "plugins"}),
     frozenset({"agent"}),
     frozenset({"llm", "tools", "prompt", "persistence", "config", "workspace"}),
