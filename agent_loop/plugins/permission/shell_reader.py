@@ -24,7 +24,7 @@ _REDIRECTION: Final = re.compile(r"<<|[<>]\(|>>|>\||<>|[<>]&|[<>]")
 _NAME: Final = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 # Quoted in any part, it is no home: ~\/x is a file of that name.
 _HOME: Final = re.compile(r"~[A-Za-z0-9._-]*(?:/|$)")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _NO_FILE: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 
 

@@ -33,7 +33,7 @@ def argvs(line: str) -> list[list[str | None]]:
         ("echo a#b #c\nd", [["echo", "a#b"], ["d"]]),
         ("ec\\\nho a \\\n b", [["echo", "a", "b"]]),
         ("echo $HOME ${HOME} $1 a{b,c} {}", [["echo", None, None, None, None, "{}"]]),
-        ("X=1 Y=$Z make", [["make"]]),
+        ("X=1 Y=$Z X+=2 make", [["make"]]),
         ("make X=1", [["make", "X=1"]]),
         ("X\\\n=1 make 2\\\n>x", [["make"]]),
     ],
