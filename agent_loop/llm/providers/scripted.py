@@ -61,6 +61,7 @@ class Scripted:
         self._path = script
         self._lines: list[dict[str, Any]] = []
         self._loaded = False
+        self._loading = anyio.Lock()
         self._director: _Director = _Alone(self._lines) if control is None else _Directed(control)
 
     async def load(self) -> None:
@@ -69,9 +70,10 @@ class Scripted:
         Raises:
             ProviderError: It cannot be read; the message says where.
         """
-        if not self._loaded:
-            self._lines.extend(await to_thread.run_sync(_read_script, self._path))
-            self._loaded = True
+        async with self._loading:
+            if not self._loaded:
+                self._lines.extend(await to_thread.run_sync(_read_script, self._path))
+                self._loaded = True
 
     async def aclose(self) -> None:
         """Let go of the control connection."""
