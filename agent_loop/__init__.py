@@ -35,8 +35,10 @@ from agent_loop.events.facts import (
     PlanChanged,
     RequestRetried,
     SessionMode,
+    SessionModel,
     SessionTitle,
     SteeringMessage,
+    ThoughtLevel,
     ToolCall,
     ToolResult,
     ToolStarted,
@@ -49,6 +51,7 @@ from agent_loop.events.facts_json import chunk_to_json, row_to_json
 from agent_loop.events.moments import (
     AgentFailed,
     Discarded,
+    ModelsListed,
     Moment,
     Pace,
     Queued,
@@ -66,8 +69,10 @@ from agent_loop.harness import Harness, open_grants, open_harness, open_store, s
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.models import context_of
 from agent_loop.llm.provider import STREAM, ModelRequest
-from agent_loop.messages import Content, Text, text_of
+from agent_loop.messages import Content, Image, Text, text_of
+from agent_loop.model_choice import ModelState
 from agent_loop.persistence.store import Page, SessionSummary, Store
+from agent_loop.pictures import PICTURE_KINDS, PICTURE_LIMIT_BYTES, picture_kind
 from agent_loop.plugins.permission.approver import Approver, Decision, PermissionRequest
 from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
@@ -75,6 +80,8 @@ from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
 
 __all__ = [
+    "PICTURE_KINDS",
+    "PICTURE_LIMIT_BYTES",
     "STREAM",
     "AgentFailed",
     "AgentHandle",
@@ -104,6 +111,7 @@ __all__ = [
     "Finish",
     "Harness",
     "HarnessError",
+    "Image",
     "InvariantError",
     "Invariants",
     "Loaded",
@@ -111,6 +119,8 @@ __all__ = [
     "LogRow",
     "LoggedFact",
     "ModelRequest",
+    "ModelState",
+    "ModelsListed",
     "Moment",
     "NotFound",
     "Outcome",
@@ -128,6 +138,7 @@ __all__ = [
     "RequestRetried",
     "SessionHeader",
     "SessionMode",
+    "SessionModel",
     "SessionSummary",
     "SessionTitle",
     "StatusChanged",
@@ -139,6 +150,7 @@ __all__ = [
     "StoreError",
     "Text",
     "TextDelta",
+    "ThoughtLevel",
     "ToolCall",
     "ToolOutput",
     "ToolResult",
@@ -162,6 +174,7 @@ __all__ = [
     "open_grants",
     "open_harness",
     "open_store",
+    "picture_kind",
     "row_to_json",
     "same_directory",
     "state_dir",

@@ -17,9 +17,7 @@ from anyio.abc import TaskGroup
 
 from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
-from agent_loop.chosen_model import info_of, provider_of
 from agent_loop.config.load import Loaded
-from agent_loop.config.resolve import ResolvedModel, resolve_model
 from agent_loop.config.settings import AgentEntry
 from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
@@ -27,6 +25,7 @@ from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
+from agent_loop.model_choice import ModelChoice
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.persistence.store import Store
 from agent_loop.plugins import retry, titles
@@ -60,7 +59,6 @@ class Harness:
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup) -> None:
         self._loaded = loaded
-        self._environ = environ
         self._drivers = drivers
         self._spill = str(loaded.state_dir / "spill")
         self._warming = False
@@ -69,6 +67,7 @@ class Harness:
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
         self.llm = LlmRegistry(self.bus)
+        self.models = ModelChoice(self.bus, self.llm, loaded.settings, environ)
         self.tools = ToolRegistry(self.bus, _bundled_tools)
         self.prompt = SystemPrompt(self.bus)
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
@@ -196,30 +195,21 @@ class Harness:
     async def _configured(self, entry: AgentEntry) -> AgentHandle:
         options = self._options(entry.model, entry.system_prompt)
         if entry.resume_session_id:
-            return await self.agents.resume(entry.resume_session_id, options)
+            handle = await self.agents.resume(entry.resume_session_id, options)
+            if news := self.models.restore(handle.agent):
+                log.warning("the configured agent %s: %s", entry.id, news)
+            return handle
         return await self.agents.create(NewAgent(f"{entry.id}-session-{new_id()}", options=options))
 
     def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
         if isinstance(self._store, ConfigError):
             raise self._store
-        settings = self._loaded.settings
-        resolved = resolve_model(settings, self._environ, model=model)
-        self._register(resolved)
-        return AgentOptions(
-            model=f"{resolved.provider_name}/{resolved.model}",
-            system_prompt=system_prompt or settings.agent.system_prompt or "",
-            max_steps=settings.agent.max_steps,
-            info=info_of(resolved, settings.models.get(f"{resolved.provider_name}/{resolved.model}")),
-        )
-
-    def _register(self, model: ResolvedModel) -> None:
-        if not self.llm.has(model.provider_name):
-            self.llm.register(provider_of(model))
+        return self.models.options(model, system_prompt)
 
     async def _load(self) -> None:
         await to_thread.run_sync(_import_for_a_prompt)
         self.tools.load()
-        await self.llm.get(self._options().model.partition("/")[0]).load()
+        await self.models.load()
 
     def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         return Workspace(

@@ -18,6 +18,7 @@ FRONT_DOOR = "__init__"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({FRONT_DOOR}),
     frozenset({"harness"}),
+    frozenset({"model_choice"}),
     frozenset({"chosen_model"}),
     frozenset({"loop", "plugins"}),
     frozenset({"agent"}),
@@ -27,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Facts carry chunks and cards, so these stand below `events` rather than in llm and tools.
     frozenset({"cards", "chunks"}),
     frozenset({"messages"}),
-    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs"}),
+    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs", "pictures"}),
 )
 NEIGHBOURS = frozenset({("tools", "workspace")})
 
