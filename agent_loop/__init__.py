@@ -60,6 +60,7 @@ from agent_loop.events.moments import (
     StepEnded,
     StepStarted,
     ToolOutput,
+    ToolTerminal,
     TurnEnded,
     TurnFlushed,
     TurnStarted,
@@ -74,14 +75,22 @@ from agent_loop.model_choice import ModelState
 from agent_loop.persistence.store import Page, SessionSummary, Store
 from agent_loop.pictures import PICTURE_KINDS, PICTURE_LIMIT_BYTES, picture_kind
 from agent_loop.plugins.permission.approver import Approver, Decision, PermissionRequest
+from agent_loop.record import replace
 from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
 from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
+from agent_loop.workspace.commands import Command, CommandLost, CommandResult
+from agent_loop.workspace.files import Entry, FileAccess, FileTooLarge, Survey
+from agent_loop.workspace.local_commands import PLAIN_PAGERS, is_secret
+from agent_loop.workspace.output import BoundedOutput
+from agent_loop.workspace.roots import Roots
+from agent_loop.workspace.workspace import Workspace
 
 __all__ = [
     "PICTURE_KINDS",
     "PICTURE_LIMIT_BYTES",
+    "PLAIN_PAGERS",
     "STREAM",
     "AgentFailed",
     "AgentHandle",
@@ -89,6 +98,7 @@ __all__ = [
     "Approver",
     "AssistantChunk",
     "AssistantRun",
+    "BoundedOutput",
     "Bus",
     "Busy",
     "Card",
@@ -99,6 +109,9 @@ __all__ = [
     "CardStatus",
     "CardText",
     "Chunk",
+    "Command",
+    "CommandLost",
+    "CommandResult",
     "ConfigError",
     "Content",
     "Decision",
@@ -106,8 +119,11 @@ __all__ = [
     "Disposed",
     "Duplicate",
     "EndReason",
+    "Entry",
     "ErrorKind",
     "Exit",
+    "FileAccess",
+    "FileTooLarge",
     "Finish",
     "Harness",
     "HarnessError",
@@ -136,6 +152,7 @@ __all__ = [
     "ReactLoopAgent",
     "ReasoningDelta",
     "RequestRetried",
+    "Roots",
     "SessionHeader",
     "SessionMode",
     "SessionModel",
@@ -148,6 +165,7 @@ __all__ = [
     "StepStarted",
     "Store",
     "StoreError",
+    "Survey",
     "Text",
     "TextDelta",
     "ThoughtLevel",
@@ -155,6 +173,7 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "ToolStarted",
+    "ToolTerminal",
     "TurnEnd",
     "TurnEnded",
     "TurnFlushed",
@@ -164,17 +183,20 @@ __all__ = [
     "UsageRecorded",
     "UserMessage",
     "Warned",
+    "Workspace",
     "chunk_to_json",
     "clean_text",
     "closers",
     "context_of",
     "header_to_json",
+    "is_secret",
     "load_settings",
     "one_line",
     "open_grants",
     "open_harness",
     "open_store",
     "picture_kind",
+    "replace",
     "row_to_json",
     "same_directory",
     "state_dir",

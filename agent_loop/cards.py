@@ -65,6 +65,7 @@ class Card:
     Attributes:
         title: One line: the exact command, or the path relative to the session's root.
         input: The arguments as JSON, bounded; None when they add nothing.
+        terminal: Of a command whose output it shows, the directory it runs in; None for any other call.
     """
 
     kind: CardKind
@@ -72,6 +73,7 @@ class Card:
     body: tuple[CardItem, ...] = ()
     locations: tuple[Location, ...] = ()
     input: Any = None
+    terminal: str | None = None
     status: CardStatus = field(default="pending")
 
     def with_status(self, status: CardStatus, body: tuple[CardItem, ...] | None = None) -> "Card":
@@ -88,6 +90,8 @@ def card_to_json(card: Card) -> Json:
         value["locations"] = [{"path": at.path, "line": at.line} for at in card.locations]
     if card.input is not None:
         value["input"] = thaw_json(card.input)
+    if card.terminal is not None:
+        value["terminal"] = card.terminal
     return value
 
 
@@ -105,6 +109,7 @@ def card_from_json(value: Json) -> Card:
         body=tuple(_item_from_json(item) for item in value.get("body", ())),
         locations=tuple(Location(at["path"], at["line"]) for at in value.get("locations", ())),
         input=value.get("input"),
+        terminal=value.get("terminal"),
         status=value["status"],
     )
 

@@ -55,6 +55,7 @@ class Harness:
 
     Attributes:
         children: Every running child process group, for a hard exit.
+        behind: Gives a session, by its id, another workspace than the one on this machine; None for that one.
     """
 
     def __init__(self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup) -> None:
@@ -63,6 +64,7 @@ class Harness:
         self._spill = str(loaded.state_dir / "spill")
         self._warming = False
         self.children = Children()
+        self.behind: Callable[[str, Workspace], Workspace] | None = None
         self.bus = Bus()
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
@@ -212,12 +214,15 @@ class Harness:
         await self.models.load()
 
     def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
-        return Workspace(
+        commands = LocalCommands(self.children, self._spill)
+        here = Workspace(
             Roots(header.cwd or os.getcwd(), additional),
             LocalFiles(),
-            LocalCommands(self.children, self._spill),
+            commands,
+            commands,
             WebFetcher(allow_private=self._loaded.settings.fetch.allow_private),
         )
+        return here if self.behind is None else self.behind(header.id, here)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from acp_server.bridge.command_cards import CommandCards
 from acp_server.bridge.forward import forward, watch
 from acp_server.bridge.record import SessionRecord
 from acp_server.bridge.replay import replay
@@ -28,6 +29,7 @@ from acp_server.options.config_options import config_options
 from acp_server.options.modes import modes
 from acp_server.rpc.peer import Peer
 from acp_server.rpc.pending import Pending
+from acp_server.wire.client import Client
 from agent_loop import (
     AgentHandle,
     Disposed,
@@ -35,6 +37,7 @@ from agent_loop import (
     ModelsListed,
     Pace,
     SessionHeader,
+    Workspace,
     same_directory,
     stray_cancel,
 )
@@ -70,11 +73,14 @@ class Connection:
         self._undo = forward(harness.bus, self._records.get)
         self._undo.append(harness.bus.on(Pace, self._pace))
         self._undo.append(harness.bus.on(ModelsListed, self._models_listed))
+        self._client = Client()
         self._watching = False
 
-    def watch_events(self) -> None:
-        """The editor asked for `_agent_loop/event`; asking twice changes nothing."""
-        if not self._watching:
+    def meet(self, client: Client) -> None:
+        """Work with what the editor can do, in sessions opened from now on; it may say so again."""
+        self._client = client
+        self.harness.behind = self._behind
+        if client.events and not self._watching:
             self._watching = True
             notify = partial(self.peer.notify, "_agent_loop/event")
             self._undo.extend(watch(self.harness.bus, self._records.get, notify))
@@ -246,12 +252,22 @@ class Connection:
         record.loading = True
         if replayed:
             rows = list(record.handle.agent.session.log.rows_since(0))
-            await replay(rows, record.send, self._outbox.room)
+            draws = record.commands.drawn is not None
+            await replay(rows, record.send, self._outbox.room, draws_terminals=draws)
 
     def _options_of(self, record: SessionRecord) -> dict[str, Any]:
         """What can be chosen for a session, as its answer says it."""
         mode = self.harness.permission.mode(record.id)
         return {"modes": modes(mode), "configOptions": record.options()}
+
+    def _behind(self, session_id: str, here: Workspace) -> Workspace:
+        client = self._client
+        if not (client.reads or client.writes or client.terminals):
+            return here
+        # Imported with the first session of an editor that offers any of it.
+        from acp_server.editor.workspace import editor_workspace
+
+        return editor_workspace(self.peer.calls, session_id, here, client)
 
     def _models_listed(self, _: ModelsListed) -> None:
         for record in self._records.values():
@@ -268,7 +284,8 @@ class Connection:
                 self.harness.permission.mode(session_id), self.harness.models.state(handle.agent)
             )
 
-        record = SessionRecord(handle, send, self.peer.send_line, ChunkLine(session_id), options)
+        commands = CommandCards(draws=self._client.draws_terminals)
+        record = SessionRecord(handle, send, self.peer.send_line, ChunkLine(session_id), options, commands)
         record.undo.append(handle.agent.session.log.observe(record.on_fact))
         approver = EditorApprover(self.peer.calls)
         record.undo.append(self.harness.permission.set_approver(session_id, approver))

@@ -18,6 +18,7 @@ from agent_loop import (
     StepEnded,
     StepStarted,
     ToolOutput,
+    ToolTerminal,
     TurnEnded,
     TurnFlushed,
     TurnStarted,
@@ -35,6 +36,7 @@ WATCHED: Final = (
     StepEnded,
     Steered,
     ToolOutput,
+    ToolTerminal,
     AgentFailed,
 )
 
@@ -60,6 +62,10 @@ def forward(bus: Bus, find: Find) -> list[Callable[[], None]]:
         if (record := find(moment.agent_id)) is not None:
             record.on_output(moment)
 
+    def terminal(moment: ToolTerminal) -> None:
+        if (record := find(moment.agent_id)) is not None:
+            record.on_terminal(moment)
+
     def warned(moment: Warned) -> None:
         if (record := find(moment.session_id)) is not None:
             record.warnings.append(moment.text)
@@ -69,6 +75,7 @@ def forward(bus: Bus, find: Find) -> list[Callable[[], None]]:
         bus.on(Discarded, discarded),
         bus.on(StatusChanged, status),
         bus.on(ToolOutput, output),
+        bus.on(ToolTerminal, terminal),
         bus.on(Warned, warned),
     ]
 

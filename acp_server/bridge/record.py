@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from acp_server.bridge.command_cards import CommandCards
 from acp_server.bridge.steers import Steers
 from acp_server.codec.chunk_line import ChunkLine
 from acp_server.codec.stop_reason import stop_reason
-from acp_server.codec.update_out import Update, chunk_updates, output_update, stopped_call, updates_of
+from acp_server.codec.update_out import Update, chunk_updates, stopped_call
 from acp_server.codec.usage_out import added, usage_out
 from acp_server.errors import INTERNAL_ERROR, INVALID_REQUEST, RpcError, turn_failed
 from acp_server.rpc.pending import Pending
@@ -35,6 +36,7 @@ from agent_loop import (
     ToolCall,
     ToolOutput,
     ToolResult,
+    ToolTerminal,
     TurnEnd,
     TurnFlushed,
     TurnStart,
@@ -73,6 +75,7 @@ class SessionRecord:
         send: Queues one update of this session.
         send_line: Queues one line that is encoded already.
         options: Every config option as it is now.
+        commands: How the editor shows commands that run.
         warnings: News for the person, carried by the session's next result.
         loading: True while a replay is on its way; prompts wait for its end.
     """
@@ -82,6 +85,7 @@ class SessionRecord:
     send_line: Callable[[bytes], None]
     chunk_line: ChunkLine
     options: Callable[[], list[dict[str, Any]]]
+    commands: CommandCards
     warnings: list[str] = field(default_factory=list)
     loading: bool = False
     undo: list[Callable[[], None]] = field(default_factory=list)
@@ -192,7 +196,7 @@ class SessionRecord:
             self._open_cards.append(fact.call_id)
         elif isinstance(fact, ToolResult) and fact.call_id in self._open_cards:
             self._open_cards.remove(fact.call_id)
-        for update in updates_of(fact):
+        for update in self.commands.updates(fact):
             self.send(update)
         if isinstance(fact, SessionMode | SessionModel):
             self.tell_options()
@@ -204,7 +208,14 @@ class SessionRecord:
     def on_output(self, moment: ToolOutput) -> None:
         """Show what a running call has printed so far."""
         if self._slot is not None and self._slot.turn == moment.turn and moment.call_id in self._open_cards:
-            self.send(output_update(moment))
+            for update in self.commands.output(moment):
+                self.send(update)
+
+    def on_terminal(self, moment: ToolTerminal) -> None:
+        """Show the editor's terminal that a call's command runs in."""
+        if self._slot is not None and self._slot.turn == moment.turn and moment.call_id in self._open_cards:
+            for update in self.commands.terminal(moment):
+                self.send(update)
 
     def on_flushed(self, moment: TurnFlushed) -> None:
         """A turn is over and saved: answer its prompt, let the next one in."""
@@ -212,6 +223,7 @@ class SessionRecord:
         if slot is not None and slot.turn == moment.turn:
             self._slot = None
             self._open_cards.clear()
+            self.commands.clear()
             reason = slot.reason or EndReason("completed")
             stopped = stop_reason(reason)
             for pending, extra in slot.answers:
@@ -308,6 +320,7 @@ class SessionRecord:
         for call_id in self._open_cards:
             self.send(stopped_call(call_id))
         self._open_cards.clear()
+        self.commands.clear()
         self._slot = None
         for pending, extra in slot.answers:
             pending.settle(self.with_warnings(_cancelled(extra)))

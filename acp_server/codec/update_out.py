@@ -4,16 +4,19 @@ replay = project(join_runs(facts)). Message text is never cut, only split; tool 
 Source: https://agentclientprotocol.com/protocol/v1/prompt-turn, /tool-calls
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from acp_server.codec import terminal_out
 from acp_server.codec.bounds import FIELD_LIMIT_BYTES, pieces
 from acp_server.codec.card_out import STATUS, card_out, content_out, output_out, text_out
 from agent_loop import (
     AssistantChunk,
     AssistantRun,
+    Card,
+    CardOutput,
     Content,
     Image,
     LoggedFact,
@@ -71,20 +74,29 @@ def chunk_updates(fact: AssistantChunk) -> list[Update]:
     ]
 
 
-def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
-    """The updates a fact stands for; what the person typed is told on replay only."""
+def updates_of(
+    fact: LoggedFact, *, replay: bool = False, drawn: Mapping[str, str] | None = None
+) -> list[Update]:
+    """The updates a fact stands for; what the person typed is told on replay only.
+
+    Args:
+        drawn: For an editor that draws commands as terminals, what each shows by now; by the call's id.
+    """
     match fact:
         case AssistantChunk():
             return chunk_updates(fact)
         case ToolCall(call_id=call_id, card=card) if card is not None:
-            return [
-                {"sessionUpdate": "tool_call", "toolCallId": call_id, "name": fact.name, **card_out(card)}
-            ]
+            fields = card_out(card)
+            if drawn is not None and card.terminal is not None:
+                fields = terminal_out.opened(call_id, fields, card.terminal)
+            return [{"sessionUpdate": "tool_call", "toolCallId": call_id, "name": fact.name, **fields}]
         case ToolStarted(call_id=call_id):
             return [{"sessionUpdate": "tool_call_update", "toolCallId": call_id, "status": "in_progress"}]
         case ToolResult(call_id=call_id, card=card) if card is not None:
             if fact.outcome == "interrupted":
                 return [stopped_call(call_id)]
+            if drawn is not None and card.terminal is not None and (output := output_of(card)) is not None:
+                return _finished_terminal(call_id, fact, drawn.get(call_id, ""), output)
             return [_finished_call(call_id, fact)]
         case PlanChanged(entries=entries):
             told = [{"content": it.content, "priority": it.priority, "status": it.status} for it in entries]
@@ -204,3 +216,15 @@ def _finished_call(call_id: str, fact: ToolResult) -> Update:
     if card.body:
         update["content"] = content_out(card.body)
     return update
+
+
+def output_of(card: Card) -> str | None:
+    """What its command printed; None when it shows no output."""
+    return next((item.text for item in card.body if isinstance(item, CardOutput)), None)
+
+
+def _finished_terminal(call_id: str, fact: ToolResult, shown: str, output: str) -> list[Update]:
+    assert fact.card is not None
+    call: Update = {"sessionUpdate": "tool_call_update", "toolCallId": call_id}
+    *before, last = terminal_out.ended(call_id, shown, output, fact.exit)
+    return [*({**call, **fields} for fields in before), {**call, "status": STATUS[fact.card.status], **last}]

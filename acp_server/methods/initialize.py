@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from acp_server.bridge.connection import Connection
+from acp_server.wire.client import client_in
 from acp_server.wire.params import InitializeParams, read
 
 PROTOCOL_VERSION: Final = 1
@@ -16,8 +17,7 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
     """Negotiate: we speak version 1 and say so, whatever was asked. May be called again."""
     request = read(InitializeParams, params)
     connection.initialized = True
-    if _wants_events(request.clientCapabilities):
-        connection.watch_events()
+    connection.meet(client_in(request.clientCapabilities))
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentInfo": {"name": "acp-agent-server", "title": "ACP Agent Server", "version": own_version()},
@@ -47,11 +47,3 @@ def own_version() -> str:
         return version("acp-agent-server")
     except PackageNotFoundError:
         return "0+unknown"
-
-
-def _wants_events(capabilities: Any) -> bool:
-    match capabilities:
-        case {"_meta": {"agent_loop": {"events": True}}}:
-            return True
-        case _:
-            return False

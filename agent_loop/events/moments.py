@@ -147,6 +147,18 @@ class ToolOutput(Moment):
 
 
 @record
+class ToolTerminal(Moment):
+    """A tool's command runs in a terminal of the editor's, of that id."""
+
+    TYPE: ClassVar[str] = "agent/tool-terminal"
+    agent_id: str
+    turn: int
+    step: int
+    call_id: str
+    terminal_id: str
+
+
+@record
 class AgentFailed(Moment):
     """Something failed: a turn (once), a flush (its last step), or work before any turn (step 0)."""
 

@@ -22,7 +22,7 @@ from agent_loop.agent.cancel_token import CancelToken
 from agent_loop.cards import CardText
 from agent_loop.events.contain import stray_cancel
 from agent_loop.events.facts import ToolCall, ToolResult, ToolStarted
-from agent_loop.events.moments import Checkpoint, ToolOutput
+from agent_loop.events.moments import Checkpoint, ToolOutput, ToolTerminal
 from agent_loop.loop.services import Services
 from agent_loop.messages import Text, ToolCallBlock, text_of
 from agent_loop.record import record, replace
@@ -231,6 +231,12 @@ class ToolBatch:
                     ToolOutput(place.agent.id, place.turn, place.step, call.id, text, truncated)
                 )
 
+        def terminal(terminal_id: str) -> None:
+            if not place.token.fired:
+                place.services.bus.emit(
+                    ToolTerminal(place.agent.id, place.turn, place.step, call.id, terminal_id)
+                )
+
         session = place.agent.session
         return ToolContext(
             session_id=session.id,
@@ -242,4 +248,5 @@ class ToolBatch:
             session_state=session.state,
             append=session.log.append,
             output=output,
+            terminal=terminal,
         )

@@ -68,6 +68,7 @@ class ToolContext:
         session_state: A dict of this session's that lives as long as it does in memory; tools key it by name.
         append: Log a plugin's fact, or the plan.
         output: Show all output so far, bounded (live only), and whether some was left out.
+        terminal: Show the editor's terminal of that id, in which the call's command runs (live only).
     """
 
     session_id: str
@@ -79,6 +80,7 @@ class ToolContext:
     session_state: dict[str, Any] = field(repr=False)
     append: Callable[[PluginFact | PlanChanged], object] = field(repr=False)
     output: Callable[[str, bool], None] = field(repr=False)
+    terminal: Callable[[str], None] = field(repr=False)
 
 
 @record

@@ -30,7 +30,8 @@ class CommandResult:
     Attributes:
         exit_code: None when a signal ended it.
         signal: Name such as `SIGKILL`, else None.
-        omitted_bytes: How much was left out between head and tail; 0 when the output is whole.
+        omitted_bytes: How much was left out between head and tail; 0 when the output is whole, 1 when some
+            was left out and nobody knows how much.
         spill_path: Private file with the whole output when some was left out, else None.
     """
 
@@ -42,10 +43,20 @@ class CommandResult:
     spill_path: str | None = None
 
 
+class CommandLost(OSError):
+    """A command was started, and how it ends will not be known; the message says why."""
+
+
 class CommandRunner(Protocol):
     """Runs commands for one session."""
 
-    async def run(self, command: Command, on_output: Callable[[str, bool], None]) -> CommandResult:
+    async def run(
+        self,
+        command: Command,
+        on_output: Callable[[str, bool], None],
+        *,
+        on_terminal: Callable[[str], None] = lambda _: None,
+    ) -> CommandResult:
         """Run to the end.
 
         Cancelling the call kills the whole process group and waits, bounded, for it to be gone.
@@ -53,6 +64,8 @@ class CommandRunner(Protocol):
         Args:
             on_output: Told now and then (at most ten times a second) all output so far, bounded to the
                 same limit, and whether some was left out.
+            on_terminal: Told, before anything else, the id of the editor's terminal it runs in, if it does.
         Raises:
             OSError: It could not be started.
+            CommandLost: It was, and nobody can say how it ended.
         """

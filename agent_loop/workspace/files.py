@@ -43,8 +43,12 @@ class FileAccess(Protocol):
             FileTooLarge: It holds more than `limit_bytes`.
         """
 
-    async def write(self, path: str, content: bytes) -> None:
-        """Replace or create the file, whole or not at all; parents are made, mode and links are kept."""
+    async def write(self, path: str, content: bytes) -> str:
+        """Replace or create the file, whole or not at all; parents are made, mode and links are kept.
+
+        Returns:
+            What became of it otherwise, in words for the model; empty when the file holds these bytes.
+        """
 
     async def entries(self, path: str) -> list[Entry]:
         """What a directory holds, sorted by name."""

@@ -32,7 +32,8 @@ _READ_AT_ONCE_BYTES = 1024 * 1024
 _SHORTEST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.05
 
-PLAIN_OUTPUT: Final = {"NO_COLOR": "1", "TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
+PLAIN_PAGERS: Final = {"PAGER": "cat", "GIT_PAGER": "cat"}
+PLAIN_OUTPUT: Final = {"NO_COLOR": "1", "TERM": "dumb", **PLAIN_PAGERS}
 # Git refuses to run when the count of its settings names keys that were taken away, so those go together.
 _SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|^GIT_CONFIG_(COUNT$|VALUE_)", re.IGNORECASE)
 
@@ -62,7 +63,9 @@ class LocalCommands:
         self._environ = environ
         self._spill_limit_bytes = spill_limit_bytes
 
-    async def run(self, command: Command, on_output: OnOutput) -> CommandResult:
+    async def run(
+        self, command: Command, on_output: OnOutput, *, on_terminal: Callable[[str], None] = lambda _: None
+    ) -> CommandResult:
         """Run to the end, as the seam says."""
         await checkpoint()
         call = _Call(
@@ -86,7 +89,12 @@ class LocalCommands:
 
 def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
     """`environ` without whatever is named like a secret, and asking for plain output."""
-    return {name: value for name, value in environ.items() if not _SECRET.search(name)} | PLAIN_OUTPUT
+    return {name: value for name, value in environ.items() if not is_secret(name)} | PLAIN_OUTPUT
+
+
+def is_secret(variable: str) -> bool:
+    """Whether an environment variable is named like something a command has no business to know."""
+    return bool(_SECRET.search(variable))
 
 
 class _Call:

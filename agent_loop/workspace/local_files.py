@@ -33,9 +33,10 @@ class LocalFiles:
         """
         return await run_sync(_read, path, limit_bytes, abandon_on_cancel=True)
 
-    async def write(self, path: str, content: bytes) -> None:
+    async def write(self, path: str, content: bytes) -> str:
         """Replace or create the file, whole or not at all; parents are made, mode and links are kept."""
         await run_sync(_write, path, content)
+        return ""
 
     async def entries(self, path: str) -> list[Entry]:
         """What a directory holds, sorted by name; kinds are `file`, `directory`, `link` and `other`."""

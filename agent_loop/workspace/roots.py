@@ -40,6 +40,16 @@ class Roots:
                 return real
         raise OutsideRoots(f"{path} leads to {real}, outside the session's roots: {', '.join(self.all)}")
 
+    def spelled(self, real: str) -> str:
+        """A real path below a root as whoever opened the session spells it: an editor knows no other name."""
+        for root in self.all:
+            base = os.path.realpath(root)
+            if real == base:
+                return root
+            if real.startswith(base.rstrip("/") + "/"):
+                return os.path.join(root, os.path.relpath(real, base))
+        return real
+
     def shown(self, real: str) -> str:
         """A real path as a person wants to read it: relative to `cwd` when inside it."""
         base = os.path.realpath(self.cwd)

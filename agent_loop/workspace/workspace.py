@@ -9,9 +9,15 @@ from agent_loop.workspace.roots import Roots
 
 @record
 class Workspace:
-    """What tools may touch. Made per session by a factory, so that an editor can stand behind it."""
+    """What tools may touch. Made per session by a factory, so that an editor can stand behind it.
+
+    Attributes:
+        commands: For the commands a person is asked about and watches.
+        helpers: For programs that belong to a tool; never in a terminal of the editor's.
+    """
 
     roots: Roots
     files: FileAccess
     commands: CommandRunner
+    helpers: CommandRunner
     fetcher: Fetcher

@@ -81,7 +81,8 @@ class Rig:
 
     def workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         commands = LocalCommands(Children(0.1), "/nowhere")
-        return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands, WebFetcher())
+        roots = Roots(header.cwd or "/", additional)
+        return Workspace(roots, LocalFiles(), commands, commands, WebFetcher())
 
     async def handle(self, session_id: str = "s1", *, cwd: str | None = None, **options: Any) -> AgentHandle:
         """A running agent and the right to end it; `options` are those of AgentOptions."""

@@ -33,6 +33,7 @@ class Workshop:
     facts: list[PluginFact | PlanChanged] = field(default_factory=list)
     fetcher: Fetcher = field(default_factory=WebFetcher)
     told: list[tuple[str, bool]] = field(default_factory=list)
+    terminals: list[str] = field(default_factory=list)
 
     def context(self, session_id: str = "s1") -> ToolContext:
         commands = LocalCommands(self.children, str(self.root.parent / "spills"))
@@ -41,11 +42,12 @@ class Workshop:
             turn=1,
             step=1,
             call_id="c1",
-            workspace=Workspace(Roots(str(self.root)), LocalFiles(), commands, self.fetcher),
+            workspace=Workspace(Roots(str(self.root)), LocalFiles(), commands, commands, self.fetcher),
             token=self.turn,
             session_state={},
             append=self.facts.append,
             output=lambda text, truncated: self.told.append((text, truncated)),
+            terminal=self.terminals.append,
         )
 
     async def prepare(self, tool: Tool[Any], **arguments: object) -> Prepared:

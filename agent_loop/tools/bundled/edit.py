@@ -113,15 +113,14 @@ class EditFile:
 
         if ctx.token.fired:
             return stopped_before_acting()
-        await files.write(change.real, change.edited.content)
+        note = await files.write(change.real, change.edited.content)
         if len(change.edited.content) <= READABLE_BYTES:
             note_seen(ctx, change.real, change.edited.content)
 
         count, line = change.edited.count, change.edited.line
         places = "1 place" if count == 1 else f"{count:,} places"
-        return ToolOutcome(
-            content=(Text(f"Changed {prepared.card.title} in {places}, from line {line:,} on."),)
-        )
+        words = f"Changed {prepared.card.title} in {places}, from line {line:,} on. {note}"
+        return ToolOutcome(content=(Text(words.rstrip()),))
 
 
 def _edited(content: bytes, edits: list[Edit]) -> Edited:

@@ -56,7 +56,7 @@ async def run_ripgrep(ctx: ToolContext, arguments: list[str], real: str, limit: 
         OSError: It could not be started.
     """
     base, shell = _command(ctx.workspace.roots.cwd, arguments, real, limit)
-    result = await ctx.workspace.commands.run(
+    result = await ctx.workspace.helpers.run(
         Command(shell, base, TIMEOUT_S, OUTPUT_BYTES), lambda text, truncated: None
     )
     if result.timed_out:

@@ -12,7 +12,7 @@ from agent_loop.tools.bounds import CONTENT_LIMIT_BYTES, bounded_input
 from agent_loop.tools.bundled.paths import resolve_path
 from agent_loop.tools.failures import disk_words, failed, stopped_before_acting
 from agent_loop.tools.tool import Effect, Prepared, ToolContext, ToolOutcome, ToolRefused
-from agent_loop.workspace.commands import Command, CommandResult
+from agent_loop.workspace.commands import Command, CommandLost, CommandResult
 
 DEFAULT_TIMEOUT_S = 120.0
 LONGEST_TIMEOUT_S = 600.0
@@ -58,6 +58,7 @@ class RunCommand:
             title=title,
             body=() if title == args.command.strip() else (CardCode(args.command, "sh"),),
             input=bounded_input(args.model_dump(exclude_unset=True)),
+            terminal=cwd,
         )
         command = Command(args.command, cwd, min(args.timeout_s, LONGEST_TIMEOUT_S), OUTPUT_LIMIT_BYTES)
         return Prepared(card, Effect("execute", shell=args.command, cwd=cwd), command)
@@ -68,7 +69,9 @@ class RunCommand:
             return stopped_before_acting()
 
         try:
-            result = await ctx.workspace.commands.run(command, ctx.output)
+            result = await ctx.workspace.commands.run(command, ctx.output, on_terminal=ctx.terminal)
+        except CommandLost as error:
+            return failed(f"{error}", "LOST")
         except OSError as error:
             return failed(f"the command could not be started: {disk_words(error)}", "NOT_STARTED")
 

@@ -84,13 +84,12 @@ class Write:
 
         if ctx.token.fired:
             return stopped_before_acting()
-        await files.write(change.real, change.content)
+        note = await files.write(change.real, change.content)
         note_seen(ctx, change.real, change.content)
 
         done = "Created" if change.preimage is None else "Replaced"
-        return ToolOutcome(
-            content=(Text(f"{done} {prepared.card.title}: {len(change.content):,} bytes written."),)
-        )
+        words = f"{done} {prepared.card.title}: {len(change.content):,} bytes written. {note}"
+        return ToolOutcome(content=(Text(words.rstrip()),))
 
 
 async def _content(files: FileAccess, path: str) -> bytes | None:

@@ -105,7 +105,7 @@ async def test_a_deadline_is_told_however_the_command_ended(
     """Spec loop 1.11: independent of how it ended."""
 
     class Expired:
-        async def run(self, command: Command, on_output: object) -> CommandResult:
+        async def run(self, command: Command, *_: object, **__: object) -> CommandResult:
             return CommandResult("a\n", code, ended_by, timed_out=True)
 
     ctx = workshop.context()
