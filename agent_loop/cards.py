@@ -73,8 +73,8 @@ class Card:
     body: tuple[CardItem, ...] = ()
     locations: tuple[Location, ...] = ()
     input: Any = None
-    terminal: str | None = None
     status: CardStatus = field(default="pending")
+    terminal: str | None = None
 
     def with_status(self, status: CardStatus, body: tuple[CardItem, ...] | None = None) -> "Card":
         """The same card further on; `body` replaces what it shows when given."""

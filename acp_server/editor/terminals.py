@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 
 from acp_server.editor.ask import EditorFailed, ask_editor
 from acp_server.rpc.calls import Calls
@@ -111,6 +112,7 @@ class EditorCommands:
                 except OSError as error:
                     failure = error
             group.cancel_scope.cancel()
+        await anyio.lowlevel.checkpoint_if_cancelled()
         if not made:
             raise failure or EditorFailed("the editor made a terminal without an id")
 

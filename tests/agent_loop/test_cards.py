@@ -32,6 +32,7 @@ FULL = Card(
     locations=(Location("/w/src/a.py", 3), Location("/w/src")),
     input={"path": "a.py", "lines": [1, 2]},
     status="done",
+    terminal="/w",
 )
 FULL_ROW: dict[str, Any] = {
     "kind": "edit",
@@ -45,6 +46,7 @@ FULL_ROW: dict[str, Any] = {
     ],
     "locations": [{"path": "/w/src/a.py", "line": 3}, {"path": "/w/src", "line": None}],
     "input": {"path": "a.py", "lines": [1, 2]},
+    "terminal": "/w",
 }
 
 

@@ -27,7 +27,8 @@ async def test_the_card_shows_the_exact_command(workshop: Workshop) -> None:
     prepared = await workshop.prepare(RUN, command="ls -l | wc", timeout_s=5)
 
     root = str(workshop.root)
-    assert prepared.card == Card("execute", "ls -l | wc", input={"command": "ls -l | wc", "timeout_s": 5.0})
+    arguments = {"command": "ls -l | wc", "timeout_s": 5.0}
+    assert prepared.card == Card("execute", "ls -l | wc", input=arguments, terminal=root)
     assert prepared.effect == Effect("execute", shell="ls -l | wc", cwd=root)
     assert prepared.state == Command("ls -l | wc", root, 5.0, 60_000)
     assert not RUN.parallel_safe(RUN.arguments(command="ls"))
