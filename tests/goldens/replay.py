@@ -1,8 +1,10 @@
 """Live = replay = history: what an editor sees after session/load is what it saw while it happened.
 
 Owns the projection both sides are folded to. Pieces of one messageId join; the reports on one tool call merge
-into one card at the place it was announced; user chunks, live output of a running tool, notices, usage and
-session news are left out. Running the second process belongs to `runner`.
+into one card at the place it was announced, and what a terminal is told into one text; user chunks, live output of
+a running tool, notices, usage and session news are left out. A card that ends with a terminal of the editor's own is
+compared without its content: that terminal is gone when the session is loaded. Running the second process belongs to
+`runner`.
 """
 
 from __future__ import annotations
@@ -71,6 +73,9 @@ def replay_faults(live: Iterable[Json], replayed: Iterable[Json]) -> Iterator[st
     """Where the two projections part."""
     one, other = project(live), project(replayed)
     for number, (was, replay) in enumerate(zip(one, other, strict=False), 1):
+        if _ends_in_the_editors_terminal(was):
+            was.pop("content")
+            replay.pop("content", None)
         if was != replay:
             yield f"item {number} of the session was {was} and is replayed as {replay}"
             return
@@ -86,10 +91,22 @@ def _merge_card(by_id: dict[tuple[str, str], Json], seen: list[Json], update: Js
         seen.append(by_id[key])
     is_final = update.get("status") in ("completed", "failed")
     is_first = update["sessionUpdate"] == "tool_call"
+    meta = update.get("_meta", {})
+    if (told := meta.get("terminal_output")) is not None:
+        by_id[key]["terminal"] = by_id[key].get("terminal", "") + told["data"]
+    by_id[key].update((name, meta[name]) for name in ("terminal_info", "terminal_exit") if name in meta)
     for name, value in update.items():
         live_only = name in ("content", "rawOutput") and not (is_final or is_first)
-        if value is not None and name != "sessionUpdate" and not live_only:
+        if value is not None and name not in ("sessionUpdate", "_meta") and not live_only:
             by_id[key][name] = value
+
+
+def _ends_in_the_editors_terminal(item: Json) -> bool:
+    return any(
+        part["type"] == "terminal" and part["terminalId"] != item["toolCallId"]
+        for part in item.get("content", ())
+        if "toolCallId" in item
+    )
 
 
 def _join_chunk(by_id: dict[tuple[str, str], Json], seen: list[Json], update: Json) -> None:

@@ -153,7 +153,7 @@ def _reload(outcome: Outcome, first: Editor) -> None:
     second = Editor(argv, cwd=first.cwd, env=first.env, timeout_s=first.timeout_s)
     try:
         second.start()
-        second.call("initialize", _INITIALIZE)
+        second.call("initialize", _as_the_last(outcome.transcript))
         skipped = unanswered_sessions(outcome.transcript)
         cwds = _cwds(outcome.transcript)
         outcome.replays = {session: "" for session in outcome.replays if session not in skipped}
@@ -169,6 +169,14 @@ def _reload(outcome: Outcome, first: Editor) -> None:
         outcome.faults += [f"while loading in a second process, {fault}" for fault in found]
     finally:
         second.close()
+
+
+def _as_the_last(lines: Sequence[Line]) -> Frame:
+    """How the editor last introduced itself, without the services that nobody would answer for it here."""
+    said = [line.frame or {} for line in lines if line.sender == "editor" and line.method == "initialize"]
+    capabilities = said[-1].get("params", {}).get("clientCapabilities") if said else None
+    shown = capabilities.get("_meta") if isinstance(capabilities, dict) else None
+    return {**_INITIALIZE, "clientCapabilities": {"_meta": shown} if shown else {}}
 
 
 def _loads(lines: Sequence[Line]) -> bool:

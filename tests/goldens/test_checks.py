@@ -58,6 +58,34 @@ def test_a_replay_may_join_chunks_and_cards_and_leave_out_live_output() -> None:
     assert list(replay_faults(live, replayed)) == []
 
 
+def test_a_terminal_may_be_told_in_pieces_and_in_one() -> None:
+    """Our promise: live increments and the whole on replay are the same terminal."""
+
+    def told(data: str) -> Json:
+        return {"terminal_output": {"terminal_id": "c1", "data": data}}
+
+    ended = {"terminal_exit": {"terminal_id": "c1", "exit_code": 0}}
+    first = card("tool_call", title="Run")
+    live = [first, card("tool_call_update", _meta=told("a")), card("tool_call_update", _meta=told("b") | ended)]
+    whole = card("tool_call_update", _meta=told("ab") | ended)
+
+    assert list(replay_faults(live, [first, whole])) == []
+    assert list(replay_faults(live, [first, card("tool_call_update", _meta=told("a") | ended)]))
+    assert list(replay_faults(live, [first, card("tool_call_update", _meta=told("ab"))]))
+
+
+def test_a_terminal_of_the_editors_own_is_not_looked_for_on_replay() -> None:
+    """ACP, terminals: a released one is gone; what the card says besides is compared."""
+    text = {"type": "content", "content": {"type": "text", "text": "out"}}
+    live = [
+        card("tool_call", title="Run"),
+        card("tool_call_update", status="completed", content=[{"type": "terminal", "terminalId": "term-1"}]),
+    ]
+
+    assert list(replay_faults(live, [card("tool_call", title="Run", status="completed", content=[text])])) == []
+    assert list(replay_faults(live, [card("tool_call", title="Run", status="failed", content=[text])]))
+
+
 @pytest.mark.parametrize(
     "replayed",
     [

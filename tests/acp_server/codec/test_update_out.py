@@ -21,11 +21,13 @@ from acp_server.codec.update_out import (
     updates_of,
 )
 from agent_loop import AssistantChunk, LoggedFact, ReasoningDelta, TextDelta, ToolOutput
-from agent_loop.cards import Card, CardText
+from agent_loop.cards import Card, CardOutput, CardText
 from agent_loop.chunks import Usage
 from agent_loop.events import facts as f
+from agent_loop.events.facts import Exit
 from agent_loop.events.facts_json import fact_to_json
 from agent_loop.messages import Text
+from agent_loop.record import replace
 from tests.doubles.facts import any_fact, drawn_chunks, placed_facts, runs, texts
 from tests.goldens.replay import replay_faults
 
@@ -245,6 +247,73 @@ def test_live_output_is_bounded_and_fenced() -> None:
 
     assert len(orjson.dumps(update)) < FIELD_LIMIT_BYTES + 500
     assert update["content"][0]["content"]["text"].startswith("```console\n")
+
+
+SHELL = Card("execute", "make", terminal="/w")
+
+
+def drawn(fact: LoggedFact, shows: str = "") -> list[dict[str, Any]]:
+    return updates_of(fact, drawn={"c1": shows})
+
+
+def ended(text: str, exit: Exit | None) -> f.ToolResult:
+    card = SHELL.with_status("done", (CardOutput(text),))
+    return f.ToolResult(1, 1, "c1", (Text(text),), False, "ran", exit=exit, card=card)
+
+
+def test_a_command_is_a_terminal_for_an_editor_that_draws_one() -> None:
+    """Spec loop 5.10: description first, then the terminal; cwd in its info."""
+    card = replace(SHELL, body=(CardText("why"),))
+
+    [told] = drawn(f.ToolCall(1, 1, "c1", "run_command", "{}", card))
+
+    assert [item["type"] for item in told["content"]] == ["content", "terminal"]
+    assert told["content"][1] == {"type": "terminal", "terminalId": "c1"}
+    assert told["_meta"] == {"terminal_info": {"terminal_id": "c1", "cwd": "/w"}}
+    [other] = drawn(f.ToolCall(1, 1, "c1", "read", "{}", Card("read", "a.txt")))
+    assert "_meta" not in other
+
+
+@pytest.mark.parametrize(
+    ("shows", "exit", "data", "status"),
+    [
+        ("", Exit(0, None, timed_out=False), "one\ntwo\n", {"exit_code": 0}),
+        ("one\n", Exit(None, "SIGTERM", timed_out=True), "two\n", {"signal": "SIGTERM"}),
+        ("one\ntwo\n", Exit(3, None, timed_out=False), None, {"exit_code": 3}),
+        ("one\nmore of it", None, "two\n", None),
+        ("one\ntwo\n", None, None, None),
+    ],
+)
+def test_a_terminal_is_told_the_rest_and_how_it_ended(
+    shows: str, exit: Exit | None, data: str | None, status: dict[str, Any] | None
+) -> None:
+    """Spec loop 5.10: no content, which would take the terminal's place; a signal wins over a code."""
+    *_, told = drawn(ended("one\ntwo\n", exit), shows)
+
+    meta = told.get("_meta", {})
+    assert told["status"] == "completed"
+    assert "content" not in told
+    assert meta.get("terminal_output", {}).get("data") == data
+    assert meta.get("terminal_exit") == (None if status is None else {"terminal_id": "c1", **status})
+
+
+def test_a_long_output_is_told_in_pieces() -> None:
+    """Contracts 2: a field on the wire is at most 32 KiB."""
+    text = "x" * 60_000
+    told = drawn(ended(text, Exit(0, None, timed_out=False)))
+
+    assert "".join(it["_meta"]["terminal_output"]["data"] for it in told) == text
+    assert all(len(orjson.dumps(it)) < FIELD_LIMIT_BYTES + 500 for it in told)
+    assert ["status" in it for it in told] == [False, True]
+
+
+def test_a_command_that_did_not_run_is_told_in_words() -> None:
+    """Spec loop 5.10: without output there is no terminal to end; why it failed is text."""
+    refused = SHELL.with_status("failed", (CardText("denied"),))
+
+    [told] = drawn(f.ToolResult(1, 1, "c1", (Text("no"),), True, "denied", card=refused))
+
+    assert (told["content"][0]["content"]["text"], "_meta" in told) == ("denied", False)
 
 
 @given(st.lists(chunk_facts, max_size=12), st.text(max_size=8))

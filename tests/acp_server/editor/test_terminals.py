@@ -54,7 +54,8 @@ async def run(
 
 async def test_a_command_runs_in_a_terminal_from_its_making_to_its_release() -> None:
     """ACP, terminals: command and args, never one string; scenario B70."""
-    services, shown = editor(), []
+    services = editor()
+    shown: list[str] = []
 
     result = await run(services, shown=shown)
 
