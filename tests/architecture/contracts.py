@@ -18,6 +18,7 @@ FRONT_DOOR = "__init__"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({FRONT_DOOR}),
     frozenset({"harness"}),
+    frozenset({"sign_in"}),
     frozenset({"chosen_model"}),
     frozenset({"loop", "plugins"}),
     frozenset({"agent"}),
@@ -27,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Facts carry chunks and cards, so these stand below `events` rather than in llm and tools.
     frozenset({"cards", "chunks"}),
     frozenset({"messages"}),
-    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs"}),
+    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs", "private_file"}),
 )
 NEIGHBOURS = frozenset({("tools", "workspace")})
 
@@ -45,7 +46,7 @@ PURE = (
     "acp_server/wire/*",
 )
 
-_HTTP = ("agent_loop/llm/providers/*", "agent_loop/workspace/fetch.py", "agent_loop/plugins/mcp/*")
+_HTTP = ("agent_loop/llm/providers/*", "agent_loop/llm/probe.py", "agent_loop/workspace/fetch.py", "agent_loop/plugins/mcp/*")
 
 # Library → the only files that may import it.
 HOMES: dict[str, tuple[str, ...]] = {
@@ -55,6 +56,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "httpx": _HTTP,
     "httpx2": _HTTP,
     "mcp": ("agent_loop/plugins/mcp/*",),
+    "keyring": ("agent_loop/config/vaults.py",),
     "pathspec": ("agent_loop/globs.py",),
     "asyncpg": ("agent_loop/persistence/postgres*.py",),
     "acp": (),  # the public SDK is a test dependency
@@ -72,6 +74,8 @@ MAY_PRINT = (
     "acp_server/sessions_cli.py",
     "acp_server/permissions_cli.py",
     "acp_server/why_cli.py",
+    "acp_server/login_cli.py",
+    "acp_server/doctor_cli.py",
 )
 
 

@@ -190,7 +190,7 @@ colour = "red"
 [agent]
 modle = "a/b"
 [providers.openai]
-api_key = "secret"
+key = "secret"
 [[agents]]
 id = "a"
 [[agents]]
@@ -221,7 +221,7 @@ context_window = 3
             ("store.uri", 12),
             ("permission.rulez", 14),
             ("plugins.retry.patience", 18),
-            ("providers.openai.api_key", 5),
+            ("providers.openai.key", 5),
             ("models.openai/gpt-5.window", 20),
             ("agents[1].role", 10),
         ]

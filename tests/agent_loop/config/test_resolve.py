@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.config.resolve import KeyPlace, ResolvedModel, resolve_model
 from agent_loop.config.settings import Settings
 from agent_loop.errors import ConfigError
 
@@ -31,6 +31,7 @@ def test_the_built_in_provider_takes_its_key_and_place_from_the_environment() ->
         script=None,
         control=None,
         from_maker=True,
+        key_place=KeyPlace("openai", "OPENAI_API_KEY", "https://api.openai.com", wanted=True, required=True),
     )
     assert (moved.base_url, moved.from_maker) == ("https://other.example/v1", False)
     assert "'k'" not in repr(usual)
@@ -99,7 +100,8 @@ def test_a_missing_key_is_named_by_its_variable(url: str, environ: dict[str, str
 
     assert (
         str(raised.value)
-        == "The provider openai needs a key: set OPENAI_API_KEY in the environment of the server."
+        == "The provider openai needs a key: set OPENAI_API_KEY in the environment of the server, "
+        "or store one with: acp-server login openai"
     )
     assert (raised.value.needs_auth, raised.value.path) == (True, "OPENAI_API_KEY")
 
@@ -180,7 +182,6 @@ def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
         resolve_model(settings_with("opnai/gpt", mine={"kind": "demo"}), {"OPENAI_API_KEY": "k"})
 
     assert str(raised.value) == (
-        "There is no provider 'opnai' for the model 'opnai/gpt'; "
-        "there are anthropic, demo, mine, openai, scripted."
+        "There is no provider 'opnai'; there are anthropic, demo, mine, ollama, openai, scripted."
     )
     assert not raised.value.needs_auth

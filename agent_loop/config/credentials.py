@@ -1,0 +1,129 @@
+"""The keys a person has stored: where they are looked up, kept and forgotten.
+
+Owns the order, the system's keyring before the private file, and how long anybody waits. What a key is kept
+in belongs to `vaults`; whether one is asked for at all, to whoever resolves a model.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from agent_loop.config.resolve import KeyPlace
+
+if TYPE_CHECKING:
+    from agent_loop.config.vaults import FileVault, StoredKey, Vault
+
+KEYRING_S: Final = 3.0
+"""Longest wait for a keyring. A locked one asks its person and goes on asking; the next look finds it open."""
+
+log = logging.getLogger(__name__)
+
+
+class Credentials:
+    """The stored keys of one person.
+
+    Args:
+        open_keyring: In place of looking for the system's keyring.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        open_keyring: "Callable[[], Vault | None] | None" = None,
+        keyring_s: float = KEYRING_S,
+    ) -> None:
+        self._state_dir = state_dir
+        self._open_keyring = open_keyring
+        self._keyring_s = keyring_s
+        # A keyring that hangs holds one thread, not one more with every session.
+        self._asking = CapacityLimiter(1)
+
+    async def find(self, place: KeyPlace) -> str | None:
+        """The key stored for an endpoint; None also when what keeps it does not answer in time.
+
+        What goes wrong is said in the log: a session then fails for want of a key, in words that help.
+        """
+        stored = await self._in_keyring(place.provider) or await self._in_file(place.provider)
+        if stored is None:
+            return None
+        if stored.origin != place.origin:
+            log.warning(
+                "the key stored for %s is for %s and is not sent to %s",
+                place.provider,
+                stored.origin,
+                place.origin,
+            )
+            return None
+        return stored.key
+
+    def keep(self, place: KeyPlace, key: str) -> str:
+        """Store a key where it is found first; blocks. Where that is, for a person.
+
+        Raises:
+            VaultUnusable: It could not be stored.
+        """
+        from agent_loop.config.vaults import StoredKey
+
+        keyring = self._keyring()
+        vault = keyring or self._file()
+        vault.write(place.provider, StoredKey(key, place.origin))
+        if keyring is not None:
+            # One from before there was a keyring would come back when it is gone.
+            self._file().forget(place.provider)
+        return vault.place
+
+    def forget(self, providers: Iterable[str]) -> list[str]:
+        """Store no key for these; blocks. The places one was taken from, for a person.
+
+        Raises:
+            VaultUnusable: One could not be taken away; those before it are.
+        """
+        names = list(providers)
+        return [vault.place for vault in self._vaults() for name in names if vault.forget(name)]
+
+    async def _in_keyring(self, provider: str) -> "StoredKey | None":
+        stored = None
+        with anyio.move_on_after(self._keyring_s) as scope:
+            look = partial(self._read, self._keyring, provider)
+            stored = await to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._asking)
+        if scope.cancelled_caught:
+            log.warning("the keyring did not answer within %g s; no key was read from it", self._keyring_s)
+        return stored
+
+    async def _in_file(self, provider: str) -> "StoredKey | None":
+        return await to_thread.run_sync(self._read, self._file, provider)
+
+    def _read(self, opened: "Callable[[], Vault | None]", provider: str) -> "StoredKey | None":
+        from agent_loop.config.vaults import VaultUnusable
+
+        try:
+            vault = opened()
+            return None if vault is None else vault.read(provider)
+        except VaultUnusable as error:
+            log.warning("no stored key for %s: %s", provider, error)
+            return None
+
+    def _vaults(self) -> "Iterator[Vault]":
+        keyring = self._keyring()
+        if keyring is not None:
+            yield keyring
+        yield self._file()
+
+    def _keyring(self) -> "Vault | None":
+        if self._open_keyring is not None:
+            return self._open_keyring()
+
+        from agent_loop.config.vaults import open_keyring
+
+        return open_keyring()
+
+    def _file(self) -> "FileVault":
+        from agent_loop.config.vaults import FileVault
+
+        return FileVault(self._state_dir)
