@@ -73,6 +73,7 @@ from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
 from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
+from agent_loop.sign_in import Way
 
 __all__ = [
     "STREAM",
@@ -152,6 +153,7 @@ __all__ = [
     "UsageRecorded",
     "UserMessage",
     "Warned",
+    "Way",
     "chunk_to_json",
     "clean_text",
     "closers",

@@ -19,13 +19,13 @@ from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
 from agent_loop.chosen_model import info_of, provider_of
 from agent_loop.config.load import Loaded
-from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.config.resolve import ResolvedModel
 from agent_loop.config.settings import AgentEntry
 from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
-from agent_loop.llm.registry import LlmRegistry
+from agent_loop.llm.registry import Keyed, LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.persistence.store import Store
@@ -36,6 +36,7 @@ from agent_loop.prompt.bundled import bundled_sections
 from agent_loop.prompt.system_prompt import SystemPrompt
 from agent_loop.session.header import SessionHeader
 from agent_loop.session.sessions import Sessions
+from agent_loop.sign_in import SignIn
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.tool import Tool
 from agent_loop.workspace.children import CLOSING_KILL_GRACE_S, Children
@@ -46,6 +47,7 @@ from agent_loop.workspace.roots import Roots
 from agent_loop.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from agent_loop.config.credentials import Credentials
     from agent_loop.plugins.permission.grant_book import GrantBook
 
 log = logging.getLogger(__name__)
@@ -56,19 +58,22 @@ class Harness:
 
     Attributes:
         children: Every running child process group, for a hard exit.
+        sign_in: Who is signed in, and how one can be.
     """
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup) -> None:
+    def __init__(
+        self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup, keys: "Credentials | None"
+    ) -> None:
         self._loaded = loaded
-        self._environ = environ
         self._drivers = drivers
         self._spill = str(loaded.state_dir / "spill")
-        self._warming = False
+        self._warming = self._watching_keys = False
         self.children = Children()
         self.bus = Bus()
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
         self.llm = LlmRegistry(self.bus)
+        self.sign_in = SignIn(loaded, environ, keys)
         self.tools = ToolRegistry(self.bus, _bundled_tools)
         self.prompt = SystemPrompt(self.bus)
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
@@ -131,7 +136,7 @@ class Harness:
             HarnessError: `cwd` (code CWD), or one of `additional` (code ROOT), is no directory.
             StoreError: The session could not be stored.
         """
-        new = NewAgent(new_id(), cwd, additional=additional, options=self._options())
+        new = NewAgent(new_id(), cwd, additional=additional, options=await self._options())
         # Storing is not interrupted; a request cancelled by now shall leave nothing.
         await anyio.lowlevel.checkpoint_if_cancelled()
         return await self._factory.create(new, partial(_require_directories, cwd, *additional))
@@ -150,7 +155,7 @@ class Harness:
         Raises:
             ConfigError, NotFound, StoreError, Duplicate: See `create_session` and `AgentFactory.resume`.
         """
-        options = self._options()
+        options = await self._options()
         await to_thread.run_sync(_require_directories, None, *additional)
         return await self._factory.resume(session_id, options, check, additional)
 
@@ -162,7 +167,7 @@ class Harness:
         additional: tuple[str, ...] = (),
     ) -> AgentHandle:
         """A fresh session that begins with another's whole turns; raises what `resume_session` does."""
-        options = self._options()
+        options = await self._options()
         await to_thread.run_sync(_require_directories, cwd, *additional)
         new = NewAgent(new_id(), cwd, additional=additional, options=options)
         return await self._factory.fork(parent_id, new, check)
@@ -194,16 +199,16 @@ class Harness:
         return handles
 
     async def _configured(self, entry: AgentEntry) -> AgentHandle:
-        options = self._options(entry.model, entry.system_prompt)
+        options = await self._options(entry.model, entry.system_prompt)
         if entry.resume_session_id:
             return await self.agents.resume(entry.resume_session_id, options)
         return await self.agents.create(NewAgent(f"{entry.id}-session-{new_id()}", options=options))
 
-    def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
+    async def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
         if isinstance(self._store, ConfigError):
             raise self._store
         settings = self._loaded.settings
-        resolved = resolve_model(settings, self._environ, model=model)
+        resolved = await self.sign_in.resolve(model)
         self._register(resolved)
         return AgentOptions(
             model=f"{resolved.provider_name}/{resolved.model}",
@@ -215,11 +220,32 @@ class Harness:
     def _register(self, model: ResolvedModel) -> None:
         if not self.llm.has(model.provider_name):
             self.llm.register(provider_of(model))
+        provider = self.llm.get(model.provider_name)
+        if isinstance(provider, Keyed):
+            provider.use_key(model.api_key)
+            self._watch_keys()
+
+    def _watch_keys(self) -> None:
+        if self._watching_keys:
+            return
+        # Imported with the first endpoint that takes keys: everybody waits for the start.
+        from agent_loop.plugins import new_key
+
+        self._watching_keys = True
+        new_key.activate(self.plugin_scope(), self._renew_key)
+
+    async def _renew_key(self, name: str) -> None:
+        provider = self.llm.get(name) if self.llm.has(name) else None
+        if not isinstance(provider, Keyed):
+            return
+        newer = await self.sign_in.newer_key(name, refused=provider.api_key)
+        if newer is not None:
+            provider.use_key(newer)
 
     async def _load(self) -> None:
         await to_thread.run_sync(_import_for_a_prompt)
         self.tools.load()
-        await self.llm.get(self._options().model.partition("/")[0]).load()
+        await self.llm.get((await self._options()).model.partition("/")[0]).load()
 
     def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         return Workspace(
@@ -231,10 +257,16 @@ class Harness:
 
 
 @asynccontextmanager
-async def open_harness(loaded: Loaded, environ: Mapping[str, str] = os.environ) -> AsyncIterator[Harness]:
-    """Run a harness for as long as the context lasts; sessions must be disposed before it ends."""
+async def open_harness(
+    loaded: Loaded, environ: Mapping[str, str] = os.environ, *, keys: "Credentials | None" = None
+) -> AsyncIterator[Harness]:
+    """Run a harness for as long as the context lasts; sessions must be disposed before it ends.
+
+    Args:
+        keys: Where stored keys are looked for; None for where this person keeps them.
+    """
     async with anyio.create_task_group() as drivers:
-        harness = Harness(loaded, environ, drivers)
+        harness = Harness(loaded, environ, drivers, keys)
         try:
             yield harness
         finally:

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from acp_server.bridge.connection import Connection
+from acp_server.codec.auth_out import auth_methods
 from acp_server.wire.params import InitializeParams, read
 
 PROTOCOL_VERSION: Final = 1
@@ -18,6 +19,7 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
     connection.initialized = True
     if _wants_events(request.clientCapabilities):
         connection.watch_events()
+    ways = connection.harness.sign_in.ways()
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentInfo": {"name": "acp-agent-server", "title": "ACP Agent Server", "version": own_version()},
@@ -33,11 +35,12 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
                 "fork": {},
                 "additionalDirectories": {},
             },
+            **({"auth": {"logout": {}}} if ways else {}),
             "_meta": {
                 "agent_loop": {"steer": True, "rename": True, "events": True, "unstable": ["session/fork"]}
             },
         },
-        "authMethods": [],
+        "authMethods": auth_methods(ways, terminal=_runs_terminals(request.clientCapabilities)),
     }
 
 
@@ -52,6 +55,14 @@ def own_version() -> str:
 def _wants_events(capabilities: Any) -> bool:
     match capabilities:
         case {"_meta": {"agent_loop": {"events": True}}}:
+            return True
+        case _:
+            return False
+
+
+def _runs_terminals(capabilities: Any) -> bool:
+    match capabilities:
+        case {"auth": {"terminal": True}}:
             return True
         case _:
             return False

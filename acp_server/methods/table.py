@@ -8,6 +8,7 @@ from acp_server.errors import INVALID_REQUEST, RpcError
 from acp_server.methods.authenticate import authenticate
 from acp_server.methods.cancel_request import cancel_request
 from acp_server.methods.initialize import initialize
+from acp_server.methods.logout import logout
 from acp_server.methods.rename import rename
 from acp_server.methods.session_cancel import session_cancel
 from acp_server.methods.session_close import session_close
@@ -25,6 +26,7 @@ Method = Callable[..., Any]
 
 _AFTER_INITIALIZE: Final[dict[str, Method]] = {
     "authenticate": authenticate,
+    "logout": logout,
     "session/new": session_new,
     "session/load": session_load,
     "session/resume": session_resume,

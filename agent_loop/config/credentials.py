@@ -110,10 +110,11 @@ class Credentials:
             return None
 
     def _vaults(self) -> "Iterator[Vault]":
+        # The file first: whatever becomes of the keyring, it is done with.
+        yield self._file()
         keyring = self._keyring()
         if keyring is not None:
             yield keyring
-        yield self._file()
 
     def _keyring(self) -> "Vault | None":
         if self._open_keyring is not None:

@@ -32,7 +32,6 @@ from agent_loop.config.settings import (
 from agent_loop.config.toml_file import Key, TomlFile, dotted, read_toml
 from agent_loop.errors import ConfigError
 from agent_loop.messages import Json
-from agent_loop.private_file import readable_by_others
 from agent_loop.record import record
 
 FILE_NAME: Final = "config.toml"
@@ -226,8 +225,12 @@ def _shown(value: object) -> str:
 
 
 def _exposed(settings: Settings, file: TomlFile) -> Iterator[str]:
-    holds_one = any(provider.api_key for provider in settings.providers.values())
-    if holds_one and readable_by_others(file.path):
+    if not any(provider.api_key for provider in settings.providers.values()):
+        return
+
+    from agent_loop.private_file import readable_by_others  # everybody waits for the start, few have one
+
+    if readable_by_others(file.path):
         yield f"Others on this machine can read the key in {file.path}: chmod 600 {file.path}"
 
 

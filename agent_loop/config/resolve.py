@@ -122,6 +122,8 @@ def find_model(settings: Settings, environ: Mapping[str, str], *, model: str | N
     if not provider_name or not model_name:
         raise ConfigError(f"A model is named PROVIDER/NAME, not {named!r}.", path=MODEL_FLAG)
 
+    if provider_name not in providers_of(settings):
+        raise _unknown(f"{provider_name!r} for the model {named!r}", settings)
     return replace(find_provider(settings, environ, provider_name), model=model_name)
 
 
@@ -135,8 +137,7 @@ def find_provider(settings: Settings, environ: Mapping[str, str], name: str) -> 
     if provider is None and name == OLLAMA:
         provider = ProviderSettings(kind="openai", base_url=ollama_url(environ))
     if provider is None:
-        known = ", ".join(sorted({*settings.providers, OLLAMA}))
-        raise ConfigError(f"There is no provider {name!r}; there are {known}.", path=MODEL_FLAG)
+        raise _unknown(repr(name), settings)
 
     base_url, api_key, key_place = "", None, None
     place = _PLACES.get(provider.kind)
@@ -158,6 +159,11 @@ def find_provider(settings: Settings, environ: Mapping[str, str], name: str) -> 
         from_maker=place is not None and base_url == place.base_url,
         key_place=key_place,
     )
+
+
+def providers_of(settings: Settings) -> list[str]:
+    """The names of all providers, with and without a table."""
+    return sorted({*settings.providers, OLLAMA})
 
 
 def key_missing(place: KeyPlace) -> ConfigError:
@@ -188,6 +194,11 @@ def ollama_url(environ: Mapping[str, str]) -> str:
     if port is None:
         port = {"http": 80, "https": 443}.get(scheme, _OLLAMA_PORT)
     return f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{port}/v1"
+
+
+def _unknown(what: str, settings: Settings) -> ConfigError:
+    known = ", ".join(providers_of(settings))
+    return ConfigError(f"There is no provider {what}; there are {known}.", path=MODEL_FLAG)
 
 
 def _base_url(name: str, provider: ProviderSettings, place: _Place, environ: Mapping[str, str]) -> str:

@@ -18,6 +18,10 @@ LATER = (
     "agent_loop.llm.catalogue",
     "agent_loop.plugins.permission.memory",
     "agent_loop.globs",
+    "agent_loop.config.credentials",
+    "agent_loop.config.vaults",
+    "agent_loop.plugins.new_key",
+    "keyring",
     "pathspec",
 )
 

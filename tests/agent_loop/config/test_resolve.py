@@ -182,6 +182,7 @@ def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
         resolve_model(settings_with("opnai/gpt", mine={"kind": "demo"}), {"OPENAI_API_KEY": "k"})
 
     assert str(raised.value) == (
-        "There is no provider 'opnai'; there are anthropic, demo, mine, ollama, openai, scripted."
+        "There is no provider 'opnai' for the model 'opnai/gpt'; "
+        "there are anthropic, demo, mine, ollama, openai, scripted."
     )
     assert not raised.value.needs_auth

@@ -1,0 +1,202 @@
+"""Signing in and out: what a person can do who has no key, and which model is used once it was done.
+
+Owns the ways that are offered, checking one, and forgetting. Where keys are kept belongs to
+`config.credentials`, what a model needs to `config.resolve`, running it to the harness.
+
+1. Nothing is looked up for the question which ways there are: an editor asks it before everything else.
+2. After `sign_out` only a key that was stored since counts, or a way that was chosen since: what the
+   environment holds cannot be forgotten, and must not make the next session as if nothing had been said.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio import to_thread
+
+from agent_loop.config.load import Loaded
+from agent_loop.config.resolve import (
+    MAKERS,
+    MODEL_FLAG,
+    OLLAMA,
+    KeyPlace,
+    ResolvedModel,
+    find_model,
+    find_provider,
+    key_missing,
+    providers_of,
+)
+from agent_loop.errors import ConfigError, HarnessError, NotFound, ProviderError
+from agent_loop.record import record, replace
+
+if TYPE_CHECKING:
+    from agent_loop.config.credentials import Credentials
+
+FORGET_S: Final = 5.0
+OLLAMA_S: Final = 0.3
+"""Longest wait for a server on this machine to name its models."""
+
+
+@record
+class Way:
+    """One way to sign in.
+
+    Attributes:
+        id: What `choose` takes.
+        provider: The one whose models are used then.
+        variable: Where its key may stand in the environment; None when no variable is for it.
+    """
+
+    id: str
+    provider: str
+    variable: str | None = None
+    needs_key: bool = True
+
+
+class SignIn:
+    """Who is signed in to what, for all sessions of one server."""
+
+    def __init__(self, loaded: Loaded, environ: Mapping[str, str], keys: "Credentials | None" = None) -> None:
+        self._loaded = loaded
+        self._environ = environ
+        self._given = keys
+        # PROVIDER/NAME from a way that was chosen, in place of what the settings name.
+        self._chosen: str | None = None
+        self._signed_out = False
+
+    @cached_property
+    def _keys(self) -> "Credentials":
+        # Most keys stand in the environment, and everybody waits for the start.
+        from agent_loop.config.credentials import Credentials
+
+        return self._given or Credentials(self._loaded.state_dir)
+
+    def ways(self) -> tuple[Way, ...]:
+        """The ways there are, by the model the settings name; none when it can be used without a key."""
+        if self._loaded.error is not None:
+            return ()
+        settings = self._loaded.settings
+        if not settings.agent.model:
+            places = [find_provider(settings, self._environ, maker).key_place for maker in MAKERS]
+        else:
+            try:
+                places = [find_model(settings, self._environ).key_place]
+            except ConfigError:
+                return ()
+        with_key = [
+            Way(f"{place.provider}-key", place.provider, place.variable)
+            for place in places
+            if place is not None and place.wanted
+        ]
+        return (*with_key, Way(OLLAMA, OLLAMA, needs_key=False)) if with_key else ()
+
+    async def resolve(self, model: str | None = None) -> ResolvedModel:
+        """The model to use, `model` if it is given, with its key.
+
+        Raises:
+            ConfigError: With `needs_auth` when a person has to sign in first, or to choose a model.
+        """
+        named = model or self._chosen or self._loaded.settings.agent.model or await self._signed_in_to()
+        found = find_model(self._loaded.settings, self._environ, model=named)
+        place = found.key_place
+        if place is None or not place.wanted:
+            return found
+        if found.api_key is not None and not self._signed_out:
+            return found
+
+        stored = await self._keys.find(place)
+        if stored is not None:
+            self._signed_out = False
+            return replace(found, api_key=found.api_key or stored)
+        if self._signed_out:
+            raise _signed_out(place)
+        if place.required:
+            raise key_missing(place)
+        return found
+
+    async def choose(self, way_id: str) -> None:
+        """Sign in one of the `ways`: a key must be there by now, or a server that needs none must answer.
+
+        Raises:
+            NotFound: There is no such way.
+            ConfigError: With `needs_auth` when it does not lead there yet; the message says what to do.
+        """
+        way = next((way for way in self.ways() if way.id == way_id), None)
+        if way is None:
+            raise NotFound(f"there is no way to sign in called {way_id!r}")
+        if not way.needs_key:
+            self._chosen = await self._first_local_model()
+        else:
+            await self._require_key(way.provider)
+            self._chosen = None if self._loaded.settings.agent.model else MAKERS[way.provider]
+        self._signed_out = False
+
+    async def sign_out(self) -> None:
+        """Forget every stored key. Sessions that are open keep theirs until they are closed.
+
+        Raises:
+            HarnessError: One could not be forgotten, or not within FORGET_S.
+        """
+        self._chosen, self._signed_out = None, True
+        providers = providers_of(self._loaded.settings)
+        with anyio.move_on_after(FORGET_S) as scope:
+            await to_thread.run_sync(partial(self._keys.forget, providers), abandon_on_cancel=True)
+        if scope.cancelled_caught:
+            raise HarnessError(
+                f"The system's keyring did not answer within {FORGET_S:g} s; its keys may still be there.",
+                code="VAULT",
+            )
+
+    async def newer_key(self, provider: str, refused: str | None) -> str | None:
+        """A key stored since the endpoint refused that one; None when there is none."""
+        found = find_provider(self._loaded.settings, self._environ, provider)
+        if found.key_place is None or found.api_key is not None:
+            return None
+        stored = await self._keys.find(found.key_place)
+        return None if stored == refused else stored
+
+    async def _signed_in_to(self) -> str | None:
+        """Without a chosen model, one of the first maker whose key was stored on purpose."""
+        for maker, model in MAKERS.items():
+            place = find_provider(self._loaded.settings, self._environ, maker).key_place
+            if place is not None and await self._keys.find(place):
+                return model
+        return None
+
+    async def _require_key(self, provider: str) -> None:
+        found = find_provider(self._loaded.settings, self._environ, provider)
+        place = found.key_place
+        if place is not None and found.api_key is None and not await self._keys.find(place):
+            raise key_missing(place)
+
+    async def _first_local_model(self) -> str:
+        # The HTTP client is imported by whoever asks.
+        from agent_loop.llm.probe import list_models
+        from agent_loop.llm.providers.endpoint import endpoint_at
+
+        found = find_provider(self._loaded.settings, self._environ, OLLAMA)
+        endpoint = endpoint_at(OLLAMA, found.base_url, found.api_key, OLLAMA_S)
+        try:
+            models = await list_models(endpoint, "openai", OLLAMA_S)
+        except ProviderError as error:
+            raise ConfigError(
+                f"No Ollama answers at {endpoint.address}. Start it, or set OLLAMA_HOST to where it runs.",
+                path="OLLAMA_HOST",
+                needs_auth=True,
+            ) from error
+        if not models:
+            raise ConfigError(
+                f"Ollama at {endpoint.address} has no model yet: ollama pull qwen3",
+                path="OLLAMA_HOST",
+                needs_auth=True,
+            )
+        return f"{OLLAMA}/{models[0]}"
+
+
+def _signed_out(place: KeyPlace) -> ConfigError:
+    return ConfigError(
+        f"You have signed out. Sign in again to use {place.provider}, or choose another model with {MODEL_FLAG}.",
+        path=place.variable or MODEL_FLAG,
+        needs_auth=True,
+    )
