@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from acp_server.bridge.connection import Connection
-from acp_server.codec.auth_out import auth_methods
+from acp_server.methods.authenticate import auth_methods
 from acp_server.wire.params import InitializeParams, read
 
 PROTOCOL_VERSION: Final = 1

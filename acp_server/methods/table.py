@@ -5,10 +5,9 @@ from typing import Any, Final
 
 from acp_server.bridge.connection import Connection
 from acp_server.errors import INVALID_REQUEST, RpcError
-from acp_server.methods.authenticate import authenticate
+from acp_server.methods.authenticate import authenticate, logout
 from acp_server.methods.cancel_request import cancel_request
 from acp_server.methods.initialize import initialize
-from acp_server.methods.logout import logout
 from acp_server.methods.rename import rename
 from acp_server.methods.session_cancel import session_cancel
 from acp_server.methods.session_close import session_close
