@@ -8,6 +8,7 @@ from agent_loop.agent.registry import AgentHandle
 from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
 from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, Usage
 from agent_loop.config.load import Loaded, load_settings, state_dir
+from agent_loop.config.resolve import KeyPlace, ResolvedModel, find_model, find_provider, providers_of
 from agent_loop.errors import (
     Busy,
     ConfigError,
@@ -73,7 +74,7 @@ from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
 from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
-from agent_loop.sign_in import Way
+from agent_loop.sign_in import Way, ask_endpoint, open_credentials
 
 __all__ = [
     "STREAM",
@@ -106,6 +107,7 @@ __all__ = [
     "Harness",
     "HarnessError",
     "InvariantError",
+    "KeyPlace",
     "Invariants",
     "Loaded",
     "Location",
@@ -127,6 +129,7 @@ __all__ = [
     "ReactLoopAgent",
     "ReasoningDelta",
     "RequestRetried",
+    "ResolvedModel",
     "SessionHeader",
     "SessionMode",
     "SessionSummary",
@@ -153,17 +156,22 @@ __all__ = [
     "UsageRecorded",
     "UserMessage",
     "Warned",
+    "ask_endpoint",
     "Way",
     "chunk_to_json",
     "clean_text",
     "closers",
     "context_of",
+    "find_model",
+    "find_provider",
     "header_to_json",
     "load_settings",
     "one_line",
+    "open_credentials",
     "open_grants",
     "open_harness",
     "open_store",
+    "providers_of",
     "row_to_json",
     "same_directory",
     "state_dir",

@@ -68,9 +68,7 @@ class SignIn:
     @cached_property
     def _keys(self) -> "Credentials":
         # Most keys stand in the environment, and everybody waits for the start.
-        from agent_loop.config.credentials import Credentials
-
-        return self._given or Credentials(self._loaded.state_dir)
+        return self._given or open_credentials(self._loaded)
 
     def ways(self) -> tuple[Way, ...]:
         """The ways there are, by the model the settings name; none when it can be used without a key."""
@@ -108,7 +106,7 @@ class SignIn:
         stored = await self._keys.find(place)
         if stored is not None:
             self._signed_out = False
-            return replace(found, api_key=found.api_key or stored)
+            return replace(found, api_key=found.api_key or stored.key)
         if self._signed_out:
             raise _signed_out(place)
         if place.required:
@@ -154,7 +152,7 @@ class SignIn:
         if found.key_place is None or found.api_key is not None:
             return None
         stored = await self._keys.find(found.key_place)
-        return None if stored == refused else stored
+        return None if stored is None or stored.key == refused else stored.key
 
     async def _signed_in_to(self) -> str | None:
         """Without a chosen model, one of the first maker whose key was stored on purpose."""
@@ -171,27 +169,48 @@ class SignIn:
             raise key_missing(place)
 
     async def _first_local_model(self) -> str:
-        # The HTTP client is imported by whoever asks.
-        from agent_loop.llm.probe import list_models
-        from agent_loop.llm.providers.endpoint import endpoint_at
-
         found = find_provider(self._loaded.settings, self._environ, OLLAMA)
-        endpoint = endpoint_at(OLLAMA, found.base_url, found.api_key, OLLAMA_S)
         try:
-            models = await list_models(endpoint, "openai", OLLAMA_S)
+            models = await ask_endpoint(found, OLLAMA_S)
         except ProviderError as error:
             raise ConfigError(
-                f"No Ollama answers at {endpoint.address}. Start it, or set OLLAMA_HOST to where it runs.",
+                f"No Ollama answers at {found.base_url}. Start it, or set OLLAMA_HOST to where it runs.",
                 path="OLLAMA_HOST",
                 needs_auth=True,
             ) from error
         if not models:
             raise ConfigError(
-                f"Ollama at {endpoint.address} has no model yet: ollama pull qwen3",
+                f"Ollama at {found.base_url} has no model yet: ollama pull qwen3",
                 path="OLLAMA_HOST",
                 needs_auth=True,
             )
         return f"{OLLAMA}/{models[0]}"
+
+
+async def ask_endpoint(
+    model: ResolvedModel, timeout_s: float, *, api_key: str | None = None
+) -> tuple[str, ...] | None:
+    """The models the endpoint of `model` names, if it keeps a list.
+
+    Args:
+        api_key: Sent in place of the model's own.
+    Raises:
+        ProviderError: It cannot be reached in time, or refuses the key.
+        ConfigError: The address or the key cannot be one.
+    """
+    # These bring the room of the providers, which nobody waits for at a start.
+    from agent_loop.llm.probe import list_models
+    from agent_loop.llm.providers.endpoint import endpoint_at
+
+    endpoint = endpoint_at(model.provider_name, model.base_url, api_key or model.api_key, timeout_s)
+    return await list_models(endpoint, "anthropic" if model.kind == "anthropic" else "openai", timeout_s)
+
+
+def open_credentials(loaded: Loaded) -> "Credentials":
+    """The stored keys of whoever these settings belong to; nothing is read before it is asked."""
+    from agent_loop.config.credentials import Credentials
+
+    return Credentials(loaded.state_dir)
 
 
 def _signed_out(place: KeyPlace) -> ConfigError:

@@ -6,6 +6,7 @@ in belongs to `vaults`; whether one is asked for at all, to whoever resolves a m
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,14 +15,30 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 
 from agent_loop.config.resolve import KeyPlace
+from agent_loop.record import record
 
 if TYPE_CHECKING:
     from agent_loop.config.vaults import FileVault, StoredKey, Vault
+
+    _Found = tuple[StoredKey, str]
 
 KEYRING_S: Final = 3.0
 """Longest wait for a keyring. A locked one asks its person and goes on asking; the next look finds it open."""
 
 log = logging.getLogger(__name__)
+
+
+@record
+class Kept:
+    """A stored key, never shown, and what keeps it, for a person.
+
+    Attributes:
+        in_file: Whether that is only a file, for want of a keyring.
+    """
+
+    key: str = field(repr=False)
+    where: str
+    in_file: bool
 
 
 class Credentials:
@@ -44,14 +61,17 @@ class Credentials:
         # A keyring that hangs holds one thread, not one more with every session.
         self._asking = CapacityLimiter(1)
 
-    async def find(self, place: KeyPlace) -> str | None:
+    async def find(self, place: KeyPlace) -> Kept | None:
         """The key stored for an endpoint; None also when what keeps it does not answer in time.
 
         What goes wrong is said in the log: a session then fails for want of a key, in words that help.
         """
-        stored = await self._in_keyring(place.provider) or await self._in_file(place.provider)
-        if stored is None:
+        found = await self._in_keyring(place.provider)
+        in_file = found is None
+        found = found or await self._in_file(place.provider)
+        if found is None:
             return None
+        stored, where = found
         if stored.origin != place.origin:
             log.warning(
                 "the key stored for %s is for %s and is not sent to %s",
@@ -60,10 +80,10 @@ class Credentials:
                 place.origin,
             )
             return None
-        return stored.key
+        return Kept(stored.key, where, in_file)
 
-    def keep(self, place: KeyPlace, key: str) -> str:
-        """Store a key where it is found first; blocks. Where that is, for a person.
+    def keep(self, place: KeyPlace, key: str) -> Kept:
+        """Store a key where it is found first; blocks.
 
         Raises:
             VaultUnusable: It could not be stored.
@@ -76,38 +96,28 @@ class Credentials:
         if keyring is not None:
             # One from before there was a keyring would come back when it is gone.
             self._file().forget(place.provider)
-        return vault.place
+        return Kept(key, vault.place, in_file=keyring is None)
 
-    def forget(self, providers: Iterable[str]) -> list[str]:
-        """Store no key for these; blocks. The places one was taken from, for a person.
+    def forget(self, providers: Iterable[str]) -> list[tuple[str, str]]:
+        """Store no key for these; blocks. Whose keys were taken from where, for a person.
 
         Raises:
             VaultUnusable: One could not be taken away; those before it are.
         """
         names = list(providers)
-        return [vault.place for vault in self._vaults() for name in names if vault.forget(name)]
+        return [(name, vault.place) for vault in self._vaults() for name in names if vault.forget(name)]
 
-    async def _in_keyring(self, provider: str) -> "StoredKey | None":
-        stored = None
+    async def _in_keyring(self, provider: str) -> "_Found | None":
+        found = None
         with anyio.move_on_after(self._keyring_s) as scope:
-            look = partial(self._read, self._keyring, provider)
-            stored = await to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._asking)
+            look = partial(_read, self._keyring, provider)
+            found = await to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._asking)
         if scope.cancelled_caught:
             log.warning("the keyring did not answer within %g s; no key was read from it", self._keyring_s)
-        return stored
+        return found
 
-    async def _in_file(self, provider: str) -> "StoredKey | None":
-        return await to_thread.run_sync(self._read, self._file, provider)
-
-    def _read(self, opened: "Callable[[], Vault | None]", provider: str) -> "StoredKey | None":
-        from agent_loop.config.vaults import VaultUnusable
-
-        try:
-            vault = opened()
-            return None if vault is None else vault.read(provider)
-        except VaultUnusable as error:
-            log.warning("no stored key for %s: %s", provider, error)
-            return None
+    async def _in_file(self, provider: str) -> "_Found | None":
+        return await to_thread.run_sync(_read, self._file, provider)
 
     def _vaults(self) -> "Iterator[Vault]":
         # The file first: whatever becomes of the keyring, it is done with.
@@ -128,3 +138,15 @@ class Credentials:
         from agent_loop.config.vaults import FileVault
 
         return FileVault(self._state_dir)
+
+
+def _read(opened: "Callable[[], Vault | None]", provider: str) -> "_Found | None":
+    from agent_loop.config.vaults import VaultUnusable
+
+    try:
+        vault = opened()
+        stored = None if vault is None else vault.read(provider)
+        return None if vault is None or stored is None else (stored, vault.place)
+    except VaultUnusable as error:
+        log.warning("no stored key for %s: %s", provider, error)
+        return None
