@@ -79,7 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.command in ("login", "logout"):
         from acp_server.login_cli import login, logout
 
-        return (login if arguments.command == "login" else logout)(arguments, _settings(arguments), os.environ)
+        return (login if arguments.command == "login" else logout)(
+            arguments, _settings(arguments), os.environ
+        )
     if arguments.command == "doctor":
         from acp_server.doctor_cli import doctor
 

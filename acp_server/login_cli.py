@@ -88,8 +88,8 @@ def _provider(name: str, loaded: Loaded, environ: Mapping[str, str]) -> tuple[Re
         raise HarnessError(f"The provider {name} takes no key.")
     if not place.wanted:
         raise HarnessError(
-            f"The provider {name} is on this machine ({place.origin}) and is asked without a key. If it wants "
-            f"one all the same, name a variable for it in the settings: [providers.{name}] api_key_env"
+            f"The provider {name} is on this machine ({place.origin}) and is asked without a key. If it "
+            f"wants one all the same, name a variable for it in the settings: [providers.{name}] api_key_env"
         )
     return found, place
 

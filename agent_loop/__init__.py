@@ -8,7 +8,14 @@ from agent_loop.agent.registry import AgentHandle
 from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
 from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, Usage
 from agent_loop.config.load import Loaded, load_settings, state_dir
-from agent_loop.config.resolve import KeyPlace, ResolvedModel, find_model, find_provider, providers_of
+from agent_loop.config.resolve import (
+    KeyPlace,
+    ResolvedModel,
+    find_model,
+    find_provider,
+    key_missing,
+    providers_of,
+)
 from agent_loop.errors import (
     Busy,
     ConfigError,
@@ -63,7 +70,14 @@ from agent_loop.events.moments import (
     TurnStarted,
     Warned,
 )
-from agent_loop.harness import Harness, open_grants, open_harness, open_store, same_directory
+from agent_loop.harness import (
+    Harness,
+    find_ripgrep,
+    open_grants,
+    open_harness,
+    open_store,
+    same_directory,
+)
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.models import context_of
 from agent_loop.llm.provider import STREAM, ModelRequest
@@ -74,7 +88,7 @@ from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
 from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
-from agent_loop.sign_in import Way, ask_endpoint, open_credentials
+from agent_loop.sign_in import Way, ask_endpoint, model_to_use, open_credentials
 
 __all__ = [
     "STREAM",
@@ -107,8 +121,8 @@ __all__ = [
     "Harness",
     "HarnessError",
     "InvariantError",
-    "KeyPlace",
     "Invariants",
+    "KeyPlace",
     "Loaded",
     "Location",
     "LogRow",
@@ -156,16 +170,19 @@ __all__ = [
     "UsageRecorded",
     "UserMessage",
     "Warned",
-    "ask_endpoint",
     "Way",
+    "ask_endpoint",
     "chunk_to_json",
     "clean_text",
     "closers",
     "context_of",
     "find_model",
     "find_provider",
+    "find_ripgrep",
     "header_to_json",
+    "key_missing",
     "load_settings",
+    "model_to_use",
     "one_line",
     "open_credentials",
     "open_grants",

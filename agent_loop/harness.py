@@ -298,6 +298,14 @@ def open_grants(loaded: Loaded) -> "GrantBook":
     return GrantBook(loaded.state_dir)
 
 
+def find_ripgrep() -> str | None:
+    """Where the ripgrep is that searches; None where projects cannot be searched."""
+    # With it come all the tools.
+    from agent_loop.tools.bundled.ripgrep import ripgrep_path
+
+    return ripgrep_path()
+
+
 async def same_directory(one: str, other: str) -> bool:
     """Whether two spellings name one directory, by real path."""
     return await to_thread.run_sync(lambda: os.path.realpath(one) == os.path.realpath(other))

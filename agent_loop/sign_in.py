@@ -95,7 +95,7 @@ class SignIn:
         Raises:
             ConfigError: With `needs_auth` when a person has to sign in first, or to choose a model.
         """
-        named = model or self._chosen or self._loaded.settings.agent.model or await self._signed_in_to()
+        named = model or self._chosen or self._loaded.settings.agent.model or await self.signed_in_to()
         found = find_model(self._loaded.settings, self._environ, model=named)
         place = found.key_place
         if place is None or not place.wanted:
@@ -154,7 +154,7 @@ class SignIn:
         stored = await self._keys.find(found.key_place)
         return None if stored is None or stored.key == refused else stored.key
 
-    async def _signed_in_to(self) -> str | None:
+    async def signed_in_to(self) -> str | None:
         """Without a chosen model, one of the first maker whose key was stored on purpose."""
         for maker, model in MAKERS.items():
             place = find_provider(self._loaded.settings, self._environ, maker).key_place
@@ -206,6 +206,11 @@ async def ask_endpoint(
     return await list_models(endpoint, "anthropic" if model.kind == "anthropic" else "openai", timeout_s)
 
 
+async def model_to_use(loaded: Loaded, environ: Mapping[str, str]) -> str | None:
+    """PROVIDER/NAME of a new session: what the settings name, or one of a maker somebody is signed in to."""
+    return loaded.settings.agent.model or await SignIn(loaded, environ).signed_in_to()
+
+
 def open_credentials(loaded: Loaded) -> "Credentials":
     """The stored keys of whoever these settings belong to; nothing is read before it is asked."""
     from agent_loop.config.credentials import Credentials
@@ -215,7 +220,8 @@ def open_credentials(loaded: Loaded) -> "Credentials":
 
 def _signed_out(place: KeyPlace) -> ConfigError:
     return ConfigError(
-        f"You have signed out. Sign in again to use {place.provider}, or choose another model with {MODEL_FLAG}.",
+        f"You have signed out. Sign in again to use {place.provider}, or choose another model with "
+        f"{MODEL_FLAG}.",
         path=place.variable or MODEL_FLAG,
         needs_auth=True,
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     _Found = tuple[StoredKey, str]
 
 KEYRING_S: Final = 3.0
-"""Longest wait for a keyring. A locked one asks its person and goes on asking; the next look finds it open."""
+"""Longest wait for a keyring. A locked one goes on asking its person, and the next look finds it open."""
 
 log = logging.getLogger(__name__)
 

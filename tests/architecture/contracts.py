@@ -46,7 +46,12 @@ PURE = (
     "acp_server/wire/*",
 )
 
-_HTTP = ("agent_loop/llm/providers/*", "agent_loop/llm/probe.py", "agent_loop/workspace/fetch.py", "agent_loop/plugins/mcp/*")
+_HTTP = (
+    "agent_loop/llm/providers/*",
+    "agent_loop/llm/probe.py",
+    "agent_loop/workspace/fetch.py",
+    "agent_loop/plugins/mcp/*",
+)
 
 # Library → the only files that may import it.
 HOMES: dict[str, tuple[str, ...]] = {

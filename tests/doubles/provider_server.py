@@ -58,7 +58,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asked; `body` is the value of `raw`."""
+    """What a client asked; `body` is the value of `raw`, None of nothing."""
 
     path: str
     headers: Mapping[str, str]
@@ -129,7 +129,7 @@ class ProviderServer:
         if reply is None:
             return Reply(status=500, body=b'{"error": {"message": "the test has planned no reply"}}')
 
-        if problem := self._problem(request.body):
+        if request.body is not None and (problem := self._problem(request.body)):
             error = {"message": problem, "type": "invalid_request_error"}
             return Reply(status=400, body=json.dumps({"error": error}).encode())
 
@@ -192,7 +192,7 @@ class _Reader:
             await self.more()
 
         body, self._bytes = self._bytes[:length], self._bytes[length:]
-        return Request(first.split(" ")[1], headers, body, json.loads(body))
+        return Request(first.split(" ")[1], headers, body, json.loads(body) if body else None)
 
 
 async def _send(stream: ByteStream, reply: Reply) -> bool:
