@@ -60,6 +60,7 @@ class Places:
         """What the server process inherits: enough to run, and to be measured when coverage asks."""
         kept = {k: v for k, v in os.environ.items() if k.startswith(("COVERAGE_", "COV_CORE_"))}
         own = {"HOME": str(self.home), "LC_ALL": "C", "TZ": "UTC", "PYTHONPATH": str(_ROOT)}
+        own["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
         return {**kept, **own, "PATH": os.environ.get("PATH", os.defpath)}
 
 
