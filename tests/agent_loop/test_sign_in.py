@@ -108,7 +108,7 @@ async def test_without_a_model_one_of_the_maker_is_used_whose_key_was_stored(tmp
 async def test_choosing_a_way_looks_for_the_key_again(tmp_path: Path) -> None:
     """ACP, authenticate: {} when a key is there now, else what to do."""
     sign_in = signing_in(tmp_path, "openai/gpt-5")
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY.*acp-server login openai") as caught:
+    with pytest.raises(ConfigError, match=r"OPENAI_API_KEY.*acp-server login openai") as caught:
         await sign_in.choose("openai-key")
     store_key(loaded(tmp_path), "openai", "k")
 
