@@ -7,12 +7,12 @@ in belongs to `vaults`; whether one is asked for at all, to whoever resolves a m
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 
 from agent_loop.config.resolve import KeyPlace
 from agent_loop.record import record
@@ -58,8 +58,8 @@ class Credentials:
         self._state_dir = state_dir
         self._open_keyring = open_keyring
         self._keyring_s = keyring_s
-        # A keyring that hangs holds one thread, not one more with every session.
-        self._asking = CapacityLimiter(1)
+        # A keyring that hangs keeps one thread, not one more with every session.
+        self._asking = Lock()
 
     async def find(self, place: KeyPlace) -> Kept | None:
         """The key stored for an endpoint; None also when what keeps it does not answer in time.
@@ -110,11 +110,18 @@ class Credentials:
     async def _in_keyring(self, provider: str) -> "_Found | None":
         found = None
         with anyio.move_on_after(self._keyring_s) as scope:
-            look = partial(_read, self._keyring, provider)
-            found = await to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._asking)
+            found = await to_thread.run_sync(self._ask_keyring, provider, abandon_on_cancel=True)
         if scope.cancelled_caught:
             log.warning("the keyring did not answer within %g s; no key was read from it", self._keyring_s)
         return found
+
+    def _ask_keyring(self, provider: str) -> "_Found | None":
+        if not self._asking.acquire(timeout=self._keyring_s):
+            return None
+        try:
+            return _read(self._keyring, provider)
+        finally:
+            self._asking.release()
 
     async def _in_file(self, provider: str) -> "_Found | None":
         return await to_thread.run_sync(_read, self._file, provider)

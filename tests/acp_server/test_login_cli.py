@@ -99,9 +99,17 @@ def test_a_person_is_asked_for_the_provider_and_unseen_for_the_key(
 ) -> None:
     """Issue, sign-in: interactive, without echo; Enter means the provider of the chosen model."""
     with_provider(tmp_path, server)
-    asked = []
-    monkeypatch.setattr("builtins.input", lambda words: asked.append(words) or "")
-    monkeypatch.setattr("acp_server.login_cli.getpass", lambda words: asked.append(words) or " sk-new ")
+    asked: list[str] = []
+
+    def answer(text: str) -> Callable[[str], str]:
+        def ask(words: str) -> str:
+            asked.append(words)
+            return text
+
+        return ask
+
+    monkeypatch.setattr("builtins.input", answer(""))
+    monkeypatch.setattr("acp_server.login_cli.getpass", answer(" sk-new "))
     monkeypatch.setenv("MINE_KEY", "sk-environment")
 
     told = tell("login", "--no-check")

@@ -174,12 +174,16 @@ async def test_after_signing_out_even_the_environments_key_waits_for_a_new_sign_
 async def test_a_login_elsewhere_ends_being_signed_out(tmp_path: Path) -> None:
     """Issue: a key stored by `login` in another process is found by the next session/new."""
     settings = loaded(tmp_path, "openai/gpt-5")
-    sign_in = SignIn(settings, {})
-    await sign_in.sign_out()
+    without, with_variable = SignIn(settings, {}), SignIn(settings, {"OPENAI_API_KEY": "in-environment"})
+    for sign_in in (without, with_variable):
+        await sign_in.sign_out()
 
     store_key(settings, "openai", "k")
 
-    assert (await sign_in.resolve()).api_key == "k"
+    assert (await without.resolve()).api_key == "k"
+    assert (await with_variable.resolve()).api_key == "in-environment"
+    Credentials(tmp_path).forget(["openai"])
+    assert (await with_variable.resolve()).api_key == "in-environment"
 
 
 async def test_signing_out_of_a_keyring_that_hangs_ends_in_words(

@@ -13,13 +13,11 @@ class MemoryKeyring(KeyringBackend):
     priority = -1.0
 
     def __init__(self, *, locked: bool = False) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kept: dict[tuple[str, str], str] = {}
         self.locked = locked
-        self.asked = 0
 
     def get_password(self, service: str, username: str) -> str | None:
-        self.asked += 1
         self._require_open(username)
         return self.kept.get((service, username))
 
@@ -37,12 +35,14 @@ class MemoryKeyring(KeyringBackend):
 
 
 class WaitingKeyring(MemoryKeyring):
-    """Answers once `unlocked` is set."""
+    """Answers once `unlocked` is set; `waiting` counts those who asked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.unlocked = threading.Event()
+        self.waiting = 0
 
     def get_password(self, service: str, username: str) -> str | None:
+        self.waiting += 1
         self.unlocked.wait()
         return super().get_password(service, username)

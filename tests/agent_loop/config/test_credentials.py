@@ -89,6 +89,7 @@ async def test_a_keyring_that_hangs_is_waited_for_a_moment_only(
         found = [await keys.find(PLACE) for _ in range(3)]
 
     assert [kept.key for kept in found if kept] == ["in-file"] * 3
+    assert waiting.waiting == 1
     assert "the keyring did not answer within 0.05 s" in caplog.text
 
 

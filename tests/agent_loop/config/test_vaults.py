@@ -117,7 +117,7 @@ def test_what_others_put_under_our_name_is_no_key(text: str) -> None:
 def test_the_systems_keyring_is_used_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Issue, sign-in: the keyring through the `keyring` package, else the file."""
     backend = MemoryKeyring()
-    monkeypatch.setattr(keyring, "get_keyring", lambda: NoKeyring())
+    monkeypatch.setattr(keyring, "get_keyring", NoKeyring)
     assert open_keyring() is None
 
     monkeypatch.setattr(backend, "priority", 5.0)
