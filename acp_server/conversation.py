@@ -18,8 +18,10 @@ from agent_loop import (
     Card,
     CardDiff,
     CardText,
+    Content,
     EndReason,
     Exit,
+    Image,
     LogRow,
     Outcome,
     PermissionDecided,
@@ -28,6 +30,7 @@ from agent_loop import (
     SessionHeader,
     SessionTitle,
     SteeringMessage,
+    Text,
     TextDelta,
     ToolCall,
     ToolResult,
@@ -167,7 +170,7 @@ class _Tale:
                 self._close(ending(reason), row.time)
             case UserMessage(content=content) | SteeringMessage(content=content):
                 self.first_words = self.first_words or inert(title_from(text_of(content)))
-                self._say("you", text_of(content), row.time, (row.seq,))
+                self._say("you", _in_words(content), row.time, (row.seq,))
             case AssistantRun():
                 self._hear(row, row.delta, "".join(row.texts))
             case AssistantChunk(chunk=TextDelta() | ReasoningDelta() as delta):
@@ -227,6 +230,17 @@ def _stopped(card: Card | None, outcome: Outcome) -> Card | None:
     if card is None or outcome != "interrupted":
         return card
     return card.with_status("cancelled", (*card.body, CardText(STOPPED)))
+
+
+def _in_words(content: Iterable[Content]) -> str:
+    """What a person said, with a word for each picture they showed."""
+    said: list[str] = []
+    for block in content:
+        if isinstance(block, Image):
+            said.append(f"(a picture, {one_line(block.mime_type)})")
+        elif isinstance(block, Text):
+            said.append(block.text)
+    return "\n".join(said)
 
 
 def _exit_in_words(ended: Exit | None) -> str:

@@ -43,8 +43,10 @@ from agent_loop.events.facts import (
     PlanChanged,
     RequestRetried,
     SessionMode,
+    SessionModel,
     SessionTitle,
     SteeringMessage,
+    ThoughtLevel,
     ToolCall,
     ToolResult,
     ToolStarted,
@@ -57,6 +59,7 @@ from agent_loop.events.facts_json import chunk_to_json, row_to_json
 from agent_loop.events.moments import (
     AgentFailed,
     Discarded,
+    ModelsListed,
     Moment,
     Pace,
     Queued,
@@ -81,8 +84,10 @@ from agent_loop.harness import (
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.models import context_of
 from agent_loop.llm.provider import STREAM, ModelRequest
-from agent_loop.messages import Content, Text, text_of
+from agent_loop.messages import Content, Image, Text, text_of
+from agent_loop.model_choice import ModelState
 from agent_loop.persistence.store import Page, SessionSummary, Store
+from agent_loop.pictures import PICTURE_KINDS, PICTURE_LIMIT_BYTES, picture_kind
 from agent_loop.plugins.permission.approver import Approver, Decision, PermissionRequest
 from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
@@ -91,6 +96,8 @@ from agent_loop.session.titles import one_line, title_from
 from agent_loop.sign_in import Way, ask_endpoint, model_to_use, open_credentials
 
 __all__ = [
+    "PICTURE_KINDS",
+    "PICTURE_LIMIT_BYTES",
     "STREAM",
     "AgentFailed",
     "AgentHandle",
@@ -120,6 +127,7 @@ __all__ = [
     "Finish",
     "Harness",
     "HarnessError",
+    "Image",
     "InvariantError",
     "Invariants",
     "KeyPlace",
@@ -128,6 +136,8 @@ __all__ = [
     "LogRow",
     "LoggedFact",
     "ModelRequest",
+    "ModelState",
+    "ModelsListed",
     "Moment",
     "NotFound",
     "Outcome",
@@ -146,6 +156,7 @@ __all__ = [
     "ResolvedModel",
     "SessionHeader",
     "SessionMode",
+    "SessionModel",
     "SessionSummary",
     "SessionTitle",
     "StatusChanged",
@@ -157,6 +168,7 @@ __all__ = [
     "StoreError",
     "Text",
     "TextDelta",
+    "ThoughtLevel",
     "ToolCall",
     "ToolOutput",
     "ToolResult",
@@ -188,6 +200,7 @@ __all__ = [
     "open_grants",
     "open_harness",
     "open_store",
+    "picture_kind",
     "providers_of",
     "row_to_json",
     "same_directory",

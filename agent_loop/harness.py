@@ -17,9 +17,7 @@ from anyio.abc import TaskGroup
 
 from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
-from agent_loop.chosen_model import info_of, provider_of
 from agent_loop.config.load import Loaded
-from agent_loop.config.resolve import ResolvedModel
 from agent_loop.config.settings import AgentEntry
 from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
@@ -27,6 +25,7 @@ from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
 from agent_loop.llm.registry import Keyed, LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
+from agent_loop.model_choice import ModelChoice
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.persistence.store import Store
 from agent_loop.plugins import retry, titles
@@ -74,6 +73,7 @@ class Harness:
         self.agents = Agents(self.bus)
         self.llm = LlmRegistry(self.bus)
         self.sign_in = SignIn(loaded, environ, keys)
+        self.models = ModelChoice(self.bus, self.llm, loaded.settings, self.sign_in)
         self.tools = ToolRegistry(self.bus, _bundled_tools)
         self.prompt = SystemPrompt(self.bus)
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
@@ -157,7 +157,7 @@ class Harness:
         """
         options = await self._options()
         await to_thread.run_sync(_require_directories, None, *additional)
-        return await self._factory.resume(session_id, options, check, additional)
+        return await self._look_for_key(await self._factory.resume(session_id, options, check, additional))
 
     async def fork_session(
         self,
@@ -170,7 +170,7 @@ class Harness:
         options = await self._options()
         await to_thread.run_sync(_require_directories, cwd, *additional)
         new = NewAgent(new_id(), cwd, additional=additional, options=options)
-        return await self._factory.fork(parent_id, new, check)
+        return await self._look_for_key(await self._factory.fork(parent_id, new, check))
 
     def hasten(self) -> None:
         """The process is about to end: running commands get less time to leave."""
@@ -201,34 +201,36 @@ class Harness:
     async def _configured(self, entry: AgentEntry) -> AgentHandle:
         options = await self._options(entry.model, entry.system_prompt)
         if entry.resume_session_id:
-            return await self.agents.resume(entry.resume_session_id, options)
+            handle = await self._look_for_key(await self.agents.resume(entry.resume_session_id, options))
+            if news := self.models.restore(handle.agent):
+                log.warning("the configured agent %s: %s", entry.id, news)
+            return handle
         return await self.agents.create(NewAgent(f"{entry.id}-session-{new_id()}", options=options))
 
     async def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
         if isinstance(self._store, ConfigError):
             raise self._store
-        settings = self._loaded.settings
         resolved = await self.sign_in.resolve(model)
-        self._register(resolved)
-        return AgentOptions(
-            model=f"{resolved.provider_name}/{resolved.model}",
-            system_prompt=system_prompt or settings.agent.system_prompt or "",
-            max_steps=settings.agent.max_steps,
-            info=info_of(resolved, settings.models.get(f"{resolved.provider_name}/{resolved.model}")),
-        )
-
-    def _register(self, model: ResolvedModel) -> None:
-        if not self.llm.has(model.provider_name):
-            self.llm.register(provider_of(model))
-        provider = self.llm.get(model.provider_name)
+        options = self.models.options(resolved, system_prompt)
+        provider = self.llm.get(resolved.provider_name)
         if isinstance(provider, Keyed):
-            provider.use_key(model.api_key)
-            self._watch_keys()
+            provider.use_key(resolved.api_key)
+        self._watch_keys()
+        return options
+
+    async def _look_for_key(self, handle: AgentHandle) -> AgentHandle:
+        """The session its person chose another model for needs that model's key before it goes on."""
+        chosen = handle.agent.session.log.model
+        if chosen is not None:
+            # Whoever cancels now has an open session, which must reach them; the look is bounded.
+            with anyio.CancelScope(shield=True):
+                await self.sign_in.look(chosen.model)
+        return handle
 
     def _watch_keys(self) -> None:
         if self._watching_keys:
             return
-        # Imported with the first endpoint that takes keys: everybody waits for the start.
+        # Imported with the first session: everybody waits for the start.
         from agent_loop.plugins import new_key
 
         self._watching_keys = True
@@ -245,7 +247,9 @@ class Harness:
     async def _load(self) -> None:
         await to_thread.run_sync(_import_for_a_prompt)
         self.tools.load()
-        await self.llm.get((await self._options()).model.partition("/")[0]).load()
+        options = await self._options()
+        await self.sign_in.look_around()
+        await self.models.load(options.model)
 
     def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         return Workspace(

@@ -64,6 +64,8 @@ class SignIn:
         # PROVIDER/NAME from a way that was chosen, in place of what the settings name.
         self._chosen: str | None = None
         self._signed_out = False
+        # Stored keys that were found, by provider, for those who cannot wait.
+        self._found: dict[str, str] = {}
 
     @cached_property
     def _keys(self) -> "Credentials":
@@ -103,15 +105,54 @@ class SignIn:
         if found.api_key is not None and not self._signed_out:
             return found
 
-        stored = await self._keys.find(place)
+        stored = await self._stored(place)
         if stored is not None:
             self._signed_out = False
-            return replace(found, api_key=found.api_key or stored.key)
+            return replace(found, api_key=found.api_key or stored)
         if self._signed_out:
             raise _signed_out(place)
         if place.required:
             raise key_missing(place)
         return found
+
+    def known(self, model: str, *, needs_key: bool) -> ResolvedModel:
+        """That model with the key there is for it by now, for those who cannot wait for a look.
+
+        Args:
+            needs_key: False for a provider that has its key already.
+        Raises:
+            ConfigError: The name leads nowhere, or a key that is needed is not known.
+        """
+        found = find_model(self._loaded.settings, self._environ, model=model)
+        place = found.key_place
+        if place is None or not place.wanted or not needs_key:
+            return found
+        key = self._found.get(place.provider) or (None if self._signed_out else found.api_key)
+        if key is None and self._signed_out:
+            raise _signed_out(place)
+        if key is None and place.required:
+            raise key_missing(place)
+        return replace(found, api_key=found.api_key or key)
+
+    async def look(self, model: str) -> None:
+        """Make a key that is stored for this model's provider `known`; a bounded look, which never raises."""
+        try:
+            found = find_model(self._loaded.settings, self._environ, model=model)
+        except ConfigError:
+            return
+        if found.api_key is None and found.key_place is not None and found.key_place.wanted:
+            await self._stored(found.key_place)
+
+    async def look_around(self) -> None:
+        """Make the stored keys of all providers `known`, so that their models can be chosen.
+
+        Only for a person whose stored key is in use: everybody else's keyring would ask to be unlocked for
+        models that perhaps nobody wants.
+        """
+        if not self._found:
+            return
+        for provider in providers_of(self._loaded.settings):
+            await self.look(f"{provider}/any")
 
     async def choose(self, way_id: str) -> None:
         """Sign in one of the `ways`: a key must be there by now, or a server that needs none must answer.
@@ -137,6 +178,7 @@ class SignIn:
             HarnessError: One could not be forgotten, or not within FORGET_S.
         """
         self._chosen, self._signed_out = None, True
+        self._found.clear()
         providers = providers_of(self._loaded.settings)
         with anyio.move_on_after(FORGET_S) as scope:
             await to_thread.run_sync(partial(self._keys.forget, providers), abandon_on_cancel=True)
@@ -151,21 +193,29 @@ class SignIn:
         found = find_provider(self._loaded.settings, self._environ, provider)
         if found.key_place is None or found.api_key is not None:
             return None
-        stored = await self._keys.find(found.key_place)
-        return None if stored is None or stored.key == refused else stored.key
+        stored = await self._stored(found.key_place)
+        return None if stored == refused else stored
+
+    async def _stored(self, place: KeyPlace) -> str | None:
+        kept = await self._keys.find(place)
+        if kept is None:
+            self._found.pop(place.provider, None)
+            return None
+        self._found[place.provider] = kept.key
+        return kept.key
 
     async def signed_in_to(self) -> str | None:
         """Without a chosen model, one of the first maker whose key was stored on purpose."""
         for maker, model in MAKERS.items():
             place = find_provider(self._loaded.settings, self._environ, maker).key_place
-            if place is not None and await self._keys.find(place):
+            if place is not None and await self._stored(place):
                 return model
         return None
 
     async def _require_key(self, provider: str) -> None:
         found = find_provider(self._loaded.settings, self._environ, provider)
         place = found.key_place
-        if place is not None and found.api_key is None and not await self._keys.find(place):
+        if place is not None and found.api_key is None and not await self._stored(place):
             raise key_missing(place)
 
     async def _first_local_model(self) -> str:

@@ -28,7 +28,16 @@ from acp_server.options.config_options import config_options
 from acp_server.options.modes import modes
 from acp_server.rpc.peer import Peer
 from acp_server.rpc.pending import Pending
-from agent_loop import AgentHandle, Disposed, Harness, Pace, SessionHeader, same_directory, stray_cancel
+from agent_loop import (
+    AgentHandle,
+    Disposed,
+    Harness,
+    ModelsListed,
+    Pace,
+    SessionHeader,
+    same_directory,
+    stray_cancel,
+)
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +69,7 @@ class Connection:
         self._config_warnings = harness.warnings
         self._undo = forward(harness.bus, self._records.get)
         self._undo.append(harness.bus.on(Pace, self._pace))
+        self._undo.append(harness.bus.on(ModelsListed, self._models_listed))
         self._watching = False
 
     def watch_events(self) -> None:
@@ -241,7 +251,11 @@ class Connection:
     def _options_of(self, record: SessionRecord) -> dict[str, Any]:
         """What can be chosen for a session, as its answer says it."""
         mode = self.harness.permission.mode(record.id)
-        return {"modes": modes(mode), "configOptions": config_options(mode)}
+        return {"modes": modes(mode), "configOptions": record.options()}
+
+    def _models_listed(self, _: ModelsListed) -> None:
+        for record in self._records.values():
+            record.tell_options()
 
     def _install(self, handle: AgentHandle) -> SessionRecord:
         session_id = handle.agent.id
@@ -249,10 +263,17 @@ class Connection:
         def send(update: Update) -> None:
             self.peer.send(update_message(session_id, update))
 
-        record = SessionRecord(handle, send, self.peer.send_line, ChunkLine(session_id))
+        def options() -> list[dict[str, Any]]:
+            return config_options(
+                self.harness.permission.mode(session_id), self.harness.models.state(handle.agent)
+            )
+
+        record = SessionRecord(handle, send, self.peer.send_line, ChunkLine(session_id), options)
         record.undo.append(handle.agent.session.log.observe(record.on_fact))
         approver = EditorApprover(self.peer.calls)
         record.undo.append(self.harness.permission.set_approver(session_id, approver))
+        if news := self.harness.models.restore(handle.agent):
+            record.warnings.append(news)
         self._records[session_id] = record
         return record
 

@@ -29,6 +29,8 @@ from agent_loop import (
     Content,
     EndReason,
     LoggedFact,
+    SessionMode,
+    SessionModel,
     SteeringMessage,
     ToolCall,
     ToolOutput,
@@ -70,6 +72,7 @@ class SessionRecord:
     Attributes:
         send: Queues one update of this session.
         send_line: Queues one line that is encoded already.
+        options: Every config option as it is now.
         warnings: News for the person, carried by the session's next result.
         loading: True while a replay is on its way; prompts wait for its end.
     """
@@ -78,6 +81,7 @@ class SessionRecord:
     send: Callable[[Update], None]
     send_line: Callable[[bytes], None]
     chunk_line: ChunkLine
+    options: Callable[[], list[dict[str, Any]]]
     warnings: list[str] = field(default_factory=list)
     loading: bool = False
     undo: list[Callable[[], None]] = field(default_factory=list)
@@ -90,6 +94,12 @@ class SessionRecord:
     def id(self) -> str:
         """The session's id."""
         return self.handle.agent.id
+
+    @property
+    def blind(self) -> str:
+        """The model's name when it is not known to see pictures, else empty."""
+        options = self.handle.agent.options
+        return "" if options.info.images else options.model
 
     @property
     def busy(self) -> bool:
@@ -184,6 +194,12 @@ class SessionRecord:
             self._open_cards.remove(fact.call_id)
         for update in updates_of(fact):
             self.send(update)
+        if isinstance(fact, SessionMode | SessionModel):
+            self.tell_options()
+
+    def tell_options(self) -> None:
+        """Say what can be chosen now, all of it: the choices are no facts, so no projector knows them."""
+        self.send({"sessionUpdate": "config_option_update", "configOptions": self.options()})
 
     def on_output(self, moment: ToolOutput) -> None:
         """Show what a running call has printed so far."""

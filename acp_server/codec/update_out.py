@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from acp_server.codec.bounds import FIELD_LIMIT_BYTES, pieces
 from acp_server.codec.card_out import STATUS, card_out, content_out, output_out, text_out
-from acp_server.options.config_options import config_options
 from agent_loop import (
     AssistantChunk,
     AssistantRun,
+    Content,
+    Image,
     LoggedFact,
     LogRow,
     PlanChanged,
@@ -103,21 +104,24 @@ def updates_of(fact: LoggedFact, *, replay: bool = False) -> list[Update]:
             updated_at = datetime.fromtimestamp(fact.time / 1000, UTC).isoformat(timespec="milliseconds")
             return [{"sessionUpdate": "session_info_update", "title": title, "updatedAt": updated_at}]
         case SessionMode(mode=mode):
-            return [
-                {"sessionUpdate": "current_mode_update", "currentModeId": mode},
-                {"sessionUpdate": "config_option_update", "configOptions": config_options(mode)},
-            ]
+            return [{"sessionUpdate": "current_mode_update", "currentModeId": mode}]
         case UserMessage(id=user_message_id) | SteeringMessage(id=user_message_id) if replay:
             return [
-                {
-                    "sessionUpdate": "user_message_chunk",
-                    "content": {"type": "text", "text": piece},
-                    "messageId": user_message_id,
-                }
+                {"sessionUpdate": "user_message_chunk", "content": content, "messageId": user_message_id}
                 for block in fact.content
-                if isinstance(block, Text)
-                for piece in pieces(block.text)
+                for content in _said(block)
             ]
+        case _:
+            return []
+
+
+def _said(block: Content) -> list[dict[str, Any]]:
+    """What a person said, as they said it, but for the size of a piece."""
+    match block:
+        case Text(text):
+            return [{"type": "text", "text": piece} for piece in pieces(text)]
+        case Image(data, mime_type):
+            return [{"type": "image", "data": data, "mimeType": mime_type}]
         case _:
             return []
 

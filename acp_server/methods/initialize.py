@@ -25,7 +25,7 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
         "agentInfo": {"name": "acp-agent-server", "title": "ACP Agent Server", "version": own_version()},
         "agentCapabilities": {
             "loadSession": True,
-            "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
+            "promptCapabilities": {"image": True, "audio": False, "embeddedContext": False},
             "mcpCapabilities": {"http": False, "sse": False},
             "sessionCapabilities": {
                 "list": {},

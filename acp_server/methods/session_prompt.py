@@ -15,4 +15,4 @@ def session_prompt(connection: Connection, /, **params: Any) -> Pending:
     """Run a prompt, or queue it behind the running one; one prompt is one turn and has one answer."""
     request = read(PromptParams, params)
     record = connection.record(request.sessionId)
-    return record.prompt(prompt_in(request.prompt))
+    return record.prompt(prompt_in(request.prompt, blind=record.blind))

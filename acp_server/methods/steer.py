@@ -12,4 +12,4 @@ def steer(connection: Connection, /, **params: Any) -> Pending:
     """Answers with `outcome`: `steered` and messageId, `prompted` and stopReason, or `cancelled`."""
     request = read(PromptParams, params)
     record = connection.record(request.sessionId)
-    return record.steer(prompt_in(request.prompt))
+    return record.steer(prompt_in(request.prompt, blind=record.blind))

@@ -19,6 +19,7 @@ from acp_server.methods.session_new import session_new
 from acp_server.methods.session_prompt import session_prompt
 from acp_server.methods.session_set_config_option import session_set_config_option
 from acp_server.methods.session_set_mode import session_set_mode
+from acp_server.methods.session_set_model import session_set_model
 from acp_server.methods.steer import steer
 
 Method = Callable[..., Any]
@@ -36,6 +37,7 @@ _AFTER_INITIALIZE: Final[dict[str, Method]] = {
     "session/prompt": session_prompt,
     "session/set_mode": session_set_mode,
     "session/set_config_option": session_set_config_option,
+    "session/set_model": session_set_model,
     "_agent_loop/rename": rename,
     "_agent_loop/steer": steer,
 }

@@ -69,6 +69,10 @@ class SetConfigOptionParams(SessionParams):
     value: str
 
 
+class SetModelParams(SessionParams):
+    modelId: str
+
+
 class CancelRequestParams(Params):
     requestId: int | str | None
 

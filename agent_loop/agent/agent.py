@@ -18,7 +18,15 @@ from agent_loop.agent.cancel_token import CancelToken
 from agent_loop.agent.inbox import Inbox, Waiting
 from agent_loop.errors import Disposed
 from agent_loop.events.bus import Bus
-from agent_loop.events.facts import CancelCause, ContextMessage, EndReason, Trigger, TurnEnd, TurnStart
+from agent_loop.events.facts import (
+    CancelCause,
+    ContextMessage,
+    EndReason,
+    ThoughtLevel,
+    Trigger,
+    TurnEnd,
+    TurnStart,
+)
 from agent_loop.events.moments import AgentStatus, Discarded, Moment, Queued, StatusChanged
 from agent_loop.ids import new_id
 from agent_loop.jsonvalue import freeze_json
@@ -40,18 +48,21 @@ class AgentOptions:
         model: `PROVIDER/NAME`; empty when an `agent/request` middleware will say.
         max_steps: Model calls per turn, at least 1; the turn ends `max-steps` there.
         info: What is known of the model.
+        thought: How long it shall think; None leaves that to the settings, or the model.
     """
 
     model: str = ""
     system_prompt: str = ""
     max_steps: int = DEFAULT_MAX_STEPS
     info: ModelInfo = field(default_factory=ModelInfo)
+    thought: ThoughtLevel | None = None
 
 
 class ReactLoopAgent:
     """Inbox, status and one session; a driver task does the work.
 
     Attributes:
+        options: Read anew by each step: whoever replaces them changes the running turn from its next one on.
         done: Set when the driver has left and its last flush is over.
         saved: Whether the newest turn reached the disk; the person is told once when that stops.
     """

@@ -30,6 +30,7 @@ TitledBy = Literal["prompt", "user"]
 PlanPriority = Literal["high", "medium", "low"]
 PlanStatus = Literal["pending", "in_progress", "completed"]
 PermissionMode = Literal["ask", "accept-edits", "plan", "full-auto"]
+ThoughtLevel = Literal["low", "medium", "high"]
 DecidedBy = Literal["user", "rule", "mode", "cancel", "closed"]
 
 
@@ -407,6 +408,21 @@ class SessionMode(Fact):
 
 
 @record
+class SessionModel(Fact):
+    """Which model answers from the next step on; the person chose it for this session.
+
+    Attributes:
+        model: `PROVIDER/NAME`.
+        thought: How long it shall think; None leaves that to the settings, or the model.
+    """
+
+    TYPE: ClassVar[str] = "session/model"
+    SCOPE: ClassVar[Scope] = "session"
+    model: str
+    thought: ThoughtLevel | None = None
+
+
+@record
 class PluginFact(Fact):
     """Whatever a plugin wants kept; `data` is frozen, lossless JSON. Safe for others to skip."""
 
@@ -439,6 +455,7 @@ LoggedFact = (
     | RequestRetried
     | SessionTitle
     | SessionMode
+    | SessionModel
     | PluginFact
 )
 """Every fact a log shows when iterated; match on it to the last case."""

@@ -236,6 +236,8 @@ def _data_of(fact: f.LoggedFact) -> Json:
             return {"title": title, "by": by}
         case f.SessionMode(mode):
             return {"mode": mode}
+        case f.SessionModel(model, thought):
+            return {"model": model} if thought is None else {"model": model, "thought": thought}
         case f.PluginFact(plugin, kind, data):
             return {"plugin": plugin, "kind": kind, "data": thaw_json(data), "ignorable": True}
         case _:
@@ -361,6 +363,13 @@ def _mode_from_json(d: Json) -> f.SessionMode:
     return f.SessionMode(d["mode"])
 
 
+def _model_from_json(d: Json) -> f.SessionModel:
+    thought = d.get("thought")
+    if thought is not None and thought not in get_args(f.ThoughtLevel):
+        raise ValueError(f"unknown thought level {thought!r}")
+    return f.SessionModel(d["model"], thought)
+
+
 def _turn_start_from_json(d: Json) -> f.TurnStart:
     trigger = f.Trigger(d["trigger"]["kind"], freeze_json(d["trigger"]["source"]))
     return f.TurnStart(d["turn"], trigger, tuple(d["messageIds"]))
@@ -407,5 +416,6 @@ _READERS: Final[dict[str, Callable[[Json], f.LoggedFact]]] = {
     ),
     f.SessionTitle.TYPE: lambda d: f.SessionTitle(d["title"], d["by"]),
     f.SessionMode.TYPE: _mode_from_json,
+    f.SessionModel.TYPE: _model_from_json,
     f.PluginFact.TYPE: lambda d: f.PluginFact(d["plugin"], d["kind"], freeze_json(d["data"])),
 }

@@ -179,6 +179,14 @@ class Pace(Moment):
 
 
 @record
+class ModelsListed(Moment):
+    """A provider said which models it has: more can be chosen than before."""
+
+    TYPE: ClassVar[str] = "llm/models"
+    provider: str
+
+
+@record
 class Warned(Moment):
     """News for the person that belongs to no turn: a failed flush, a server not connected."""
 

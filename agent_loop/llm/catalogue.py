@@ -8,12 +8,14 @@ Sources: the makers' own model and price pages.
 """
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from agent_loop.llm.models import ModelInfo, Price
 
 UNKNOWN: Final = ModelInfo()
 
+_VERSION: Final = re.compile(r"-(\d)-(\d)")
 _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d|latest)$")
 
 
@@ -27,6 +29,15 @@ def known_model(name: str) -> ModelInfo:
     return _MODELS.get(_DATE.sub("", plain), UNKNOWN)
 
 
+def known_names(kind: str) -> tuple[str, ...]:
+    """The models we know of one kind of provider, as that provider spells them, the best known first."""
+    prefix = {"openai": "gpt-", "anthropic": "claude-"}.get(kind)
+    if prefix is None:
+        return ()
+    names = (name for name in _MODELS if name.startswith(prefix))
+    return tuple(_VERSION.sub(r"-\1.\2", name) if kind == "openai" else name for name in names)
+
+
 def _openai(
     window: int, output: int, asks: float, cached: float, writes: float, *, reasoning: bool = True
 ) -> ModelInfo:
@@ -35,14 +46,15 @@ def _openai(
     )
 
 
-def _claude(window: int, output: int, asks: float, writes: float) -> ModelInfo:
+def _claude(
+    window: int, output: int, asks: float, writes: float, thinks_by: Literal["effort", "budget"] = "effort"
+) -> ModelInfo:
     """Reading the cache costs a tenth, writing it a quarter more."""
-    return ModelInfo(
-        window, output, images=True, reasoning=True, price=Price(asks, writes, asks / 10, asks * 1.25)
-    )
+    price = Price(asks, writes, asks / 10, asks * 1.25)
+    return ModelInfo(window, output, images=True, reasoning=True, thinks_by=thinks_by, price=price)
 
 
-_MODELS: Final[dict[str, ModelInfo]] = {
+_MODELS: Final[Mapping[str, ModelInfo]] = {
     "gpt-6-2-astra": _openai(1_050_000, 128_000, 8.0, 0.4, 40.0),
     "gpt-6-2-sol": ModelInfo(1_050_000, 128_000, images=True, reasoning=True),
     "gpt-6-astra": _openai(1_050_000, 128_000, 10.0, 1.0, 50.0),
@@ -58,10 +70,10 @@ _MODELS: Final[dict[str, ModelInfo]] = {
     "claude-fable-5-1": _claude(1_000_000, 128_000, 10.0, 50.0),
     "claude-opus-5-5": _claude(1_000_000, 128_000, 4.0, 20.0),
     "claude-opus-5": _claude(1_000_000, 128_000, 5.0, 25.0),
-    "claude-opus-4-5": _claude(200_000, 64_000, 5.0, 25.0),
+    "claude-opus-4-5": _claude(200_000, 64_000, 5.0, 25.0, "budget"),
     "claude-sonnet-5-5": _claude(1_000_000, 128_000, 2.0, 10.0),
     "claude-sonnet-5": _claude(1_000_000, 128_000, 2.0, 10.0),
-    "claude-sonnet-4-5": _claude(200_000, 64_000, 3.0, 15.0),
+    "claude-sonnet-4-5": _claude(200_000, 64_000, 3.0, 15.0, "budget"),
     "claude-haiku-5-5": ModelInfo(1_000_000, 128_000, images=True, reasoning=True),
-    "claude-haiku-4-5": _claude(200_000, 64_000, 1.0, 5.0),
+    "claude-haiku-4-5": _claude(200_000, 64_000, 1.0, 5.0, "budget"),
 }

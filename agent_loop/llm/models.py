@@ -4,7 +4,7 @@ Owns the shape of it, and the bill of a call. Which models we know belongs to `c
 with the first session: nobody waits for its table at a start.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 from agent_loop.chunks import Usage
 from agent_loop.events.facts import Cost
@@ -35,6 +35,7 @@ class ModelInfo:
         max_output: Tokens it can write in one call; None when unknown.
         images: Whether it sees pictures.
         reasoning: Whether it can think before it answers.
+        thinks_by: How it is told how long to think: by a word for its effort, or by a number of tokens.
         tools: Whether it takes tools; one that does not is told of none.
         price: None when unknown, or when somebody else's bill.
     """
@@ -43,6 +44,7 @@ class ModelInfo:
     max_output: int | None = None
     images: bool = False
     reasoning: bool = False
+    thinks_by: Literal["effort", "budget"] = "effort"
     tools: bool = True
     price: Price | None = None
 

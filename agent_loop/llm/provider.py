@@ -14,6 +14,8 @@ from typing import Any, Final, Protocol
 
 from agent_loop.chunks import Chunk
 from agent_loop.events.bus import Waterfall
+from agent_loop.events.facts import ThoughtLevel
+from agent_loop.llm.models import ModelInfo
 from agent_loop.messages import Message
 from agent_loop.record import record
 
@@ -35,6 +37,8 @@ class ModelRequest:
         model: The provider's own name for the model, without the `PROVIDER/` part.
         system: The system prompt; empty for none.
         session_id: Whose call this is, for logs, traces and scripted models.
+        info: What is known of the model.
+        thought: How long it shall think; None leaves that to the settings, or the model.
     """
 
     provider: str
@@ -43,6 +47,8 @@ class ModelRequest:
     system: str = ""
     tools: Sequence[ToolSchema] = field(default=())
     session_id: str = ""
+    info: ModelInfo = field(default_factory=ModelInfo)
+    thought: ThoughtLevel | None = None
 
 
 class Provider(Protocol):
@@ -61,6 +67,13 @@ class Provider(Protocol):
 
     async def load(self) -> None:
         """Do what the first call would have to wait for: imports, clients. Idempotent."""
+
+    async def models(self) -> Sequence[str]:
+        """The names it answers to, as far as it tells; none when it cannot be asked.
+
+        Raises:
+            ProviderError: It was asked, and failed to say.
+        """
 
     async def aclose(self) -> None:
         """Give back connections. Idempotent; called once at shutdown."""

@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 
+from agent_loop.agent.agent import AgentOptions
 from agent_loop.errors import HarnessError
 from agent_loop.llm.provider import ModelRequest, ToolSchema
 from agent_loop.messages import Message
 
 
 def build_request(
-    *, model: str, system: str, messages: Sequence[Message], tools: Sequence[ToolSchema], session_id: str
+    options: AgentOptions,
+    *,
+    system: str,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema],
+    session_id: str,
 ) -> ModelRequest:
-    """One model request; `model` is `PROVIDER/NAME`, or empty when a middleware will fill it in."""
-    provider, _, name = model.partition("/")
-    return ModelRequest(provider, name, messages, system, tools, session_id)
+    """One model request; the model of `options` is empty when a middleware will fill it in."""
+    provider, _, name = options.model.partition("/")
+    return ModelRequest(provider, name, messages, system, tools, session_id, options.info, options.thought)
 
 
 def require_model(request: ModelRequest) -> None:

@@ -5,8 +5,9 @@ belongs to `turn`.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import anyio.lowlevel
@@ -18,7 +19,7 @@ from agent_loop.events.facts import AssistantChunk, AssistantMessage, UsageRecor
 from agent_loop.events.moments import Checkpoint, Pace, StreamChunk
 from agent_loop.events.waterfalls import REQUEST_ERROR, STEP_RESULT, FailedRequest, Recovery, StepResult
 from agent_loop.llm.collect import Collector
-from agent_loop.llm.models import charged
+from agent_loop.llm.models import ModelInfo, charged
 from agent_loop.llm.provider import REQUEST, AgentRequest, ModelRequest, ToolSchema
 from agent_loop.loop.request import build_request, require_model
 from agent_loop.loop.tool_calls import StepPlace, ToolBatch
@@ -61,7 +62,7 @@ async def run_step(place: StepPlace) -> StepOutcome:
                 raise
             attempt += 1
             continue
-        return await _act(place, answer, attempt)
+        return await _act(place, answer, attempt, request.info)
 
 
 async def _request(place: StepPlace) -> ModelRequest:
@@ -69,9 +70,10 @@ async def _request(place: StepPlace) -> ModelRequest:
     session = agent.session
     context = PromptContext(session.id, session.header.cwd, agent.options.system_prompt)
     system = await services.prompt.text(context)
-    specs = services.tools.schemas(session.id) if agent.options.info.tools else ()
+    options = agent.options
+    specs = services.tools.schemas(session.id) if options.info.tools else ()
     request = build_request(
-        model=agent.options.model,
+        options,
         system=system,
         messages=session.messages(),
         tools=[ToolSchema(spec.name, spec.description, spec.parameters) for spec in specs],
@@ -119,7 +121,7 @@ async def _ask(place: StepPlace, request: ModelRequest, attempt: int) -> Collect
         error.shown = answer.shown
         error.provider = error.provider or request.provider
         # It is paid for, whatever came of it.
-        _log_usage(place, answer.usage)
+        _log_usage(place, answer.usage, request.info)
         raise
     return answer
 
@@ -180,7 +182,7 @@ async def _recovery(place: StepPlace, error: ProviderError, attempt: int) -> Rec
         return await place.services.bus.run(REQUEST_ERROR, failed, core)
 
 
-async def _act(place: StepPlace, answer: Collector, attempt: int) -> StepOutcome:
+async def _act(place: StepPlace, answer: Collector, attempt: int, info: ModelInfo) -> StepOutcome:
     """Log the answer and do what it asks for."""
     kind = answer.finish.kind if answer.finish is not None else "stop"
     whole = kind not in ("max-tokens", "refusal")
@@ -197,17 +199,17 @@ async def _act(place: StepPlace, answer: Collector, attempt: int) -> StepOutcome
     if not whole:
         if message.content:
             place.agent.session.log.append(message)
-        _log_usage(place, answer.usage)
+        _log_usage(place, answer.usage, info)
         return StepOutcome(max_tokens=kind == "max-tokens", refused=kind == "refusal")
 
     calls = [block for block in message.content if isinstance(block, ToolCallBlock)]
     if not calls:
         place.agent.session.log.append(message)
-        _log_usage(place, answer.usage)
+        _log_usage(place, answer.usage, info)
         place.token.raise_if_fired()
         return StepOutcome()
 
-    await _run_tools(place, message, calls, answer.usage)
+    await _run_tools(place, message, calls, partial(_log_usage, place, answer.usage, info))
     return StepOutcome(had_tool_calls=True)
 
 
@@ -220,14 +222,17 @@ async def _step_result(place: StepPlace, message: AssistantMessage) -> Assistant
 
 
 async def _run_tools(
-    place: StepPlace, message: AssistantMessage, calls: Sequence[ToolCallBlock], usage: Usage | None
+    place: StepPlace,
+    message: AssistantMessage,
+    calls: Sequence[ToolCallBlock],
+    log_usage: Callable[[], None],
 ) -> None:
     batch = ToolBatch(place, calls)
     place.agent.hold_context()
     try:
         try:
             place.agent.session.log.append(message)
-            _log_usage(place, usage)
+            log_usage()
             await batch.run()
         finally:
             batch.close()
@@ -236,10 +241,11 @@ async def _run_tools(
     place.token.raise_if_fired()
 
 
-def _log_usage(place: StepPlace, usage: Usage | None) -> None:
+def _log_usage(place: StepPlace, usage: Usage | None, info: ModelInfo) -> None:
+    """Log what a call used, by what was known of the model that was asked: it may be another by now."""
     if usage is None:
         return
-    log, info = place.agent.session.log, place.agent.options.info
+    log = place.agent.session.log
     cost = None if info.price is None else charged(info.price, usage, log.cost)
     log.append(UsageRecorded(place.turn, place.step, usage, info.context_window, cost))
 

@@ -28,6 +28,7 @@ from agent_loop.events.facts import (
     LoggedFact,
     LogRow,
     SessionMode,
+    SessionModel,
     SessionTitle,
     StepEnd,
     StepStart,
@@ -51,6 +52,7 @@ class SessionLog:
         title: The newest `session/title`, None before the first.
         cost: That of the newest model call with a price, None before the first.
         mode: The newest `session/mode`, None before the first.
+        model: The newest `session/model`, None before the first.
         call_ids: Ids of every tool call the model made; a new call must not reuse one.
     """
 
@@ -76,6 +78,7 @@ class SessionLog:
         self.title: SessionTitle | None = None
         self.cost: Cost | None = None
         self.mode: SessionMode | None = None
+        self.model: SessionModel | None = None
         for fact in seed:
             if fact.seq != self._next_seq:
                 raise ValueError(f"seed fact at place {self._next_seq} says it is number {fact.seq}")
@@ -201,6 +204,8 @@ class SessionLog:
                 self.cost = cost
             case SessionMode():
                 self.mode = fact
+            case SessionModel():
+                self.model = fact
             case _:
                 pass
 

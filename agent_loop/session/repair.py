@@ -19,6 +19,7 @@ from agent_loop.events.facts import (
     LogRow,
     RequestRetried,
     SessionMode,
+    SessionModel,
     StepEnd,
     StepStart,
     ToolCall,
@@ -51,26 +52,33 @@ def closers(rows: Iterable[LogRow]) -> list[LoggedFact]:
 def whole_turns(rows: Sequence[LogRow]) -> list[LogRow]:
     """The rows up to the last turn that is closed, facts of the session behind it included.
 
-    A mode chosen in the turn that is left out is kept all the same: it may be a stricter one.
+    A mode or a model chosen in the turn that is left out is kept all the same: a mode may be a stricter one.
     """
     opened = 0
     is_open = False
     mode: SessionMode | None = None
+    model: SessionModel | None = None
     for at, row in enumerate(rows):
         match row:
             case TurnStart():
-                opened, is_open, mode = at, True, None
+                opened, is_open, mode, model = at, True, None, None
             case TurnEnd():
                 is_open = False
             case SessionMode():
                 mode = row
+            case SessionModel():
+                model = row
             case _:
                 pass
     if not is_open:
         return list(rows)
     kept = list(rows[:opened])
+    seq = rows[opened].seq
     if mode is not None:
-        kept.append(placed(SessionMode(mode.mode), rows[opened].seq, mode.time))
+        kept.append(placed(SessionMode(mode.mode), seq, mode.time))
+        seq += 1
+    if model is not None:
+        kept.append(placed(SessionModel(model.model, model.thought), seq, model.time))
     return kept
 
 

@@ -66,7 +66,7 @@ def test_a_server_that_works_is_all_ok(
     """Issue, doctor: key, address, model, state dir, store, settings; the key is never printed."""
     mine(state, server)
     monkeypatch.setenv("MINE_KEY", "sk-secret")
-    server.plan(listing("other", "m"))
+    server.listing = listing("other", "m")
 
     status, found = examine()
 
@@ -78,7 +78,7 @@ def test_a_server_that_works_is_all_ok(
     assert found["key"][1] == "from MINE_KEY"
     assert found["endpoint"][1] == f"{origin} answers and takes the key"
     assert "sk-secret" not in str(found)
-    assert server.requests[0].headers["authorization"] == "Bearer sk-secret"
+    assert server.questions[0].headers["authorization"] == "Bearer sk-secret"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_model_the_endpoint_does_not_have_is_said(
 ) -> None:
     """Issue, doctor: model exists, an alias of a full name included."""
     mine(state, server, name)
-    server.plan(listing(*listed))
+    server.listing = listing(*listed)
 
     status, found = examine()
 
@@ -116,7 +116,7 @@ def test_a_stored_key_that_is_refused_is_said_with_where_it_is(
     mine(state, server)
     origin = server.base_url.removesuffix("/v1")
     Credentials(state).keep(KeyPlace("mine", "MINE_KEY", origin, wanted=True, required=False), "sk-old")
-    server.plan(Reply(status=401, body=b'{"error": {"message": "no such key"}}'))
+    server.listing = Reply(status=401, body=b'{"error": {"message": "no such key"}}')
 
     status, found = examine()
 
@@ -133,7 +133,7 @@ def test_an_endpoint_without_a_list_leaves_the_model_unknown(
 ) -> None:
     """Issue, doctor: no request that costs is made; say unknown."""
     mine(state, server)
-    server.plan(Reply(status=404, body=b"not here"))
+    server.listing = Reply(status=404, body=b"not here")
 
     status, found = examine()
 
@@ -201,12 +201,12 @@ def test_a_key_in_the_systems_keyring_is_told_so(
     vault.write("mine", StoredKey("sk", server.base_url.removesuffix("/v1")))
     monkeypatch.setattr("agent_loop.config.vaults.open_keyring", lambda: vault)
     mine(state, server)
-    server.plan(listing("m"))
+    server.listing = listing("m")
 
     status, found = examine()
 
     assert (status, found["key"]) == (0, ("ok", f"from {vault.place}"))
-    assert server.requests[0].headers["authorization"] == "Bearer sk"
+    assert server.questions[0].headers["authorization"] == "Bearer sk"
 
 
 def test_settings_are_checked_with_file_and_line(examine: Examine, state: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_key_that_is_taken_is_stored_and_where_is_said(
 ) -> None:
     """Issue, sign-in: checked with one cheap request, then stored; the fallback is said plainly."""
     with_provider(tmp_path, server)
-    server.plan(LISTED)
+    server.listing = LISTED
 
     told = tell("login", "mine", "--with-key-from-stdin", stdin="sk-new\n")
 
@@ -76,14 +76,14 @@ def test_a_key_that_is_taken_is_stored_and_where_is_said(
         "",
     )
     assert stored(tmp_path) == {"mine": "sk-new"}
-    [request] = server.requests
+    [request] = server.questions
     assert (request.path, request.headers["authorization"]) == ("/v1/models", "Bearer sk-new")
 
 
 def test_a_refused_key_is_not_stored(tell: Tell, tmp_path: Path, server: ProviderServer) -> None:
     """Issue, sign-in: exit 0 only if stored; the key is never shown."""
     with_provider(tmp_path, server)
-    server.plan(REFUSED)
+    server.listing = REFUSED
 
     told = tell("login", "mine", "--with-key-from-stdin", stdin="sk-bad\n")
 
@@ -121,7 +121,7 @@ def test_a_person_is_asked_for_the_provider_and_unseen_for_the_key(
     assert told.status == 0
     assert told.out.endswith("Where MINE_KEY is set, as it is here, that key is used instead.\n")
     assert stored(tmp_path) == {"mine": "sk-new"}
-    assert server.requests == []
+    assert server.questions == []
 
 
 def test_a_keyring_is_used_where_there_is_one(

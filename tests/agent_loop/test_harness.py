@@ -141,7 +141,11 @@ async def test_a_warm_provider_is_loaded_once(tmp_path: Path, monkeypatch: pytes
         loads += 1
         began.set()
 
+    async def models(self: OpenAICompatible) -> tuple[str, ...]:
+        return ()
+
     monkeypatch.setattr(OpenAICompatible, "load", load)
+    monkeypatch.setattr(OpenAICompatible, "models", models)
     environ = {"OPENAI_API_KEY": "k"}
     async with open_harness(loaded(tmp_path / "state", '[agent]\nmodel = "openai/x"\n'), environ) as harness:
         handle = await harness.create_session(str(tmp_path))
@@ -208,7 +212,11 @@ async def test_a_provider_that_cannot_warm_up_fails_its_turn_not_the_server(
         tried.set()
         raise ProviderError("unknown", "no SDK here")
 
+    async def models(self: OpenAICompatible) -> tuple[str, ...]:
+        return ()
+
     monkeypatch.setattr(OpenAICompatible, "load", load)
+    monkeypatch.setattr(OpenAICompatible, "models", models)
     environ = {"OPENAI_API_KEY": "k"}
     async with open_harness(loaded(tmp_path / "state", '[agent]\nmodel = "openai/x"\n'), environ) as harness:
         handle = await harness.create_session(str(tmp_path))

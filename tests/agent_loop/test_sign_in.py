@@ -15,6 +15,7 @@ from agent_loop.config.resolve import find_provider
 from agent_loop.config.vaults import FILE_NAME, KeyringVault
 from agent_loop.errors import ConfigError, HarnessError, NotFound
 from agent_loop.events.facts import TurnEnd
+from agent_loop.events.moments import ModelsListed
 from agent_loop.harness import open_harness
 from agent_loop.messages import Text
 from agent_loop.sign_in import SignIn, Way, model_to_use
@@ -134,17 +135,18 @@ async def test_an_ollama_on_this_machine_is_used_without_a_key(tmp_path: Path) -
     async with provider_server() as server:
         environ = {"OLLAMA_HOST": server.base_url.removesuffix("/v1").removeprefix("http://")}
         sign_in = signing_in(tmp_path, "openai/gpt-5", environ)
-        server.plan(Reply(body=b'{"data": null}'), Reply(body=b'{"data": [{"id": "qwen3"}, {"id": "b"}]}'))
-
+        server.listing = Reply(body=b'{"data": null}')
         with pytest.raises(ConfigError, match="has no model yet") as caught:
             await sign_in.choose("ollama")
+
+        server.listing = Reply(body=b'{"data": [{"id": "qwen3"}, {"id": "b"}]}')
         await sign_in.choose("ollama")
 
         found = await sign_in.resolve()
         assert caught.value.needs_auth
         assert (found.provider_name, found.model, found.api_key) == ("ollama", "qwen3", None)
         assert found.base_url == server.base_url
-        assert "authorization" not in server.requests[-1].headers
+        assert "authorization" not in server.questions[-1].headers
 
 
 async def test_an_ollama_that_does_not_answer_is_said(tmp_path: Path) -> None:
@@ -253,3 +255,57 @@ async def test_a_new_session_uses_the_key_that_is_stored_now(tmp_path: Path) -> 
             await second.dispose()
 
         assert server.requests[-1].headers["authorization"] == "Bearer k"
+
+
+async def test_a_stored_key_makes_its_providers_models_choosable_and_is_sent_with_the_question(
+    tmp_path: Path,
+) -> None:
+    """Issue, choosing: whoever signed in to two providers changes between them, after a restart, too."""
+    answer = Reply(events_of([TextDelta(0, "hello"), Finish("stop")]))
+    async with provider_server() as server:
+        server.listing = Reply(body=b'{"data": [{"id": "m"}, {"id": "n"}]}')
+        settings = loaded(tmp_path / "state", toml=mine(server))
+        store_key(settings, "mine", "k")
+        store_key(settings, "anthropic", "a")
+
+        async with open_harness(settings, {}) as harness:
+            handle, listed = await harness.create_session(str(tmp_path)), anyio.Event()
+            harness.bus.on(ModelsListed, lambda _: listed.set())
+            before = harness.models.state(handle.agent).offered
+            harness.warm_up()
+            with anyio.fail_after(WAIT_S):
+                await listed.wait()
+            after = harness.models.state(handle.agent).offered
+            server.plan(answer)
+            assert await ask(handle) == "completed"
+            harness.models.choose(handle.agent, "anthropic/claude")
+            await handle.dispose()
+
+        async with open_harness(settings, {}) as harness:
+            handle = await harness.resume_session(handle.agent.session.id)
+            news = harness.models.restore(handle.agent)
+            model = handle.agent.options.model
+            await harness.sign_in.sign_out()
+            with pytest.raises(ConfigError, match="You have signed out"):
+                harness.models.choose(handle.agent, "openai/x")
+            harness.models.choose(handle.agent, "mine/n")
+            await handle.dispose()
+
+    assert before == ("mine/m",)
+    assert after[:2] == ("mine/m", "mine/n")
+    assert {name.partition("/")[0] for name in after} == {"mine", "anthropic"}
+    assert (news, model) == (None, "anthropic/claude")
+    assert server.questions[0].headers["authorization"] == "Bearer k"
+
+
+async def test_a_model_whose_key_is_not_known_cannot_be_chosen(tmp_path: Path) -> None:
+    """Issue, choosing: it is said in words."""
+    settings = loaded(tmp_path / "state", "demo/tour")
+    async with open_harness(settings, {}) as harness:
+        handle = await harness.create_session(str(tmp_path))
+        with pytest.raises(ConfigError, match="The provider openai needs a key"):
+            harness.models.choose(handle.agent, "openai/x")
+        with pytest.raises(ConfigError, match="There is no provider"):
+            harness.models.choose(handle.agent, "nobody/x")
+        await harness.sign_in.look("nobody/x")
+        await handle.dispose()

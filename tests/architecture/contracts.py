@@ -18,6 +18,7 @@ FRONT_DOOR = "__init__"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({FRONT_DOOR}),
     frozenset({"harness"}),
+    frozenset({"model_choice"}),
     frozenset({"sign_in"}),
     frozenset({"chosen_model"}),
     frozenset({"loop", "plugins"}),
@@ -28,7 +29,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Facts carry chunks and cards, so these stand below `events` rather than in llm and tools.
     frozenset({"cards", "chunks"}),
     frozenset({"messages"}),
-    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs", "private_file"}),
+    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs", "pictures", "private_file"}),
 )
 NEIGHBOURS = frozenset({("tools", "workspace")})
 

@@ -148,6 +148,7 @@ STRATEGIES: dict[type[f.LoggedFact], st.SearchStrategy[Any]] = {
         f.RequestRetried, numbers, numbers, numbers, error_kinds, texts, numbers, st.booleans()
     ),
     f.SessionTitle: st.builds(f.SessionTitle, texts, st.sampled_from(get_args(f.TitledBy))),
+    f.SessionModel: st.builds(f.SessionModel, texts, st.none() | st.sampled_from(get_args(f.ThoughtLevel))),
     f.SessionMode: st.builds(f.SessionMode, st.sampled_from(get_args(f.PermissionMode))),
     f.PluginFact: st.builds(f.PluginFact, texts, texts, frozen_values),
 }

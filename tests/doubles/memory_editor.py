@@ -18,11 +18,14 @@ from acp_server.options.config_options import config_options
 from acp_server.options.modes import modes
 from acp_server.rpc.dispatch import Dispatcher
 from acp_server.rpc.peer import Peer
-from agent_loop import Harness, StatusChanged, load_settings, open_harness
+from agent_loop import Harness, ModelState, StatusChanged, load_settings, open_harness
 from tests.doubles.memory_model import WAIT_S, Bell, MemoryModel
 from tests.doubles.transcript import Frame, Line, request_id_key, show
 
-OPENED: Frame = {"modes": modes("ask"), "configOptions": config_options("ask")}
+ONE_MODEL = ModelState("scripted/test", ("scripted/test",), None, ())
+"""A session that has no other model to choose."""
+
+OPENED: Frame = {"modes": modes("ask"), "configOptions": config_options("ask", ONE_MODEL)}
 """What an answer that opens a session says of what can be chosen, unless the settings say otherwise."""
 
 INITIALIZE: Frame = {"protocolVersion": 1, "clientCapabilities": {}}

@@ -73,6 +73,9 @@ class ScriptedModel:
     async def load(self) -> None:
         """Nothing to wait for."""
 
+    async def models(self) -> tuple[str, ...]:
+        return ()
+
     async def aclose(self) -> None:
         """Nothing to give back."""
 

@@ -6,7 +6,8 @@ one that the real endpoint takes, belongs to a wire double such as `openai_wire`
 1. Each request takes the next reply of the plan; a request without one is answered 500, so that a test
    which asks too often fails.
 2. A client that hangs up is noticed at once, also while the server is silent.
-3. Nothing sleeps unless a plan says `pace_s`; to stop a client in the middle, plan silence.
+3. The question which models there are is no part of the plan: whoever warms a provider up asks it, sometime.
+4. Nothing sleeps unless a plan says `pace_s`; to stop a client in the middle, plan silence.
 """
 
 from __future__ import annotations
@@ -67,11 +68,18 @@ class Request:
 
 
 class ProviderServer:
-    """The running server; `requests` and `connections` tell what clients did."""
+    """The running server; `requests`, `questions` and `connections` tell what clients did.
+
+    Attributes:
+        listing: Answers each question which models there are.
+        questions: Those questions.
+    """
 
     def __init__(self, port: int, problem: Callable[[Any], str | None]) -> None:
         self.base_url = f"http://127.0.0.1:{port}/v1"
         self.requests: list[Request] = []
+        self.questions: list[Request] = []
+        self.listing = Reply(status=404, body=b"{}")
         self.connections = 0
         self._problem = problem
         self._replies: deque[Reply] = deque()
@@ -107,8 +115,9 @@ class ProviderServer:
     async def _answer(self, stream: ByteStream, reader: _Reader) -> bool:
         """Read a request and answer it; returns whether the connection may be used again."""
         request = await reader.request()
-        self.requests.append(request)
-        reply = self._reply(request)
+        asks_for_models = request.body is None
+        (self.questions if asks_for_models else self.requests).append(request)
+        reply = self.listing if asks_for_models else self._reply(request)
         keep = True
 
         async with anyio.create_task_group() as group:

@@ -6,10 +6,12 @@ to `anthropic_request`, the answer to `anthropic_stream`.
 """
 
 import re
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final
 
 from agent_loop.errors import ConfigError, ProviderError
+from agent_loop.events.facts import ThoughtLevel
 from agent_loop.llm.provider import ModelRequest
 from agent_loop.llm.providers.anthropic_request import Thinking, request_body
 from agent_loop.llm.providers.anthropic_stream import AnthropicAnswer
@@ -19,7 +21,13 @@ from agent_loop.llm.providers.sdk_provider import Answer, Sdk, SdkProvider
 from agent_loop.messages import Reasoning
 
 MAX_TOKENS: Final = 32_000
-"""The longest answer unless somebody says otherwise: what the smallest of the current models can write."""
+"""The longest answer of a model nobody knows: what the smallest of the current ones can write."""
+
+BUDGETS: Final[Mapping[ThoughtLevel, int]] = {"low": 2_048, "medium": 8_192, "high": 24_576}
+"""Tokens for thoughts, for models that are told a number."""
+
+LEAST_BUDGET: Final = 1_024
+"""Fewer are refused."""
 
 _ABOUT_THOUGHTS: Final = re.compile(
     r"signature|bound to a different|thinking.* (cannot be modified|must be passed back)|Expected .?thinking"
@@ -30,6 +38,7 @@ class Anthropic(SdkProvider):
     """A provider; one object is one endpoint with one key."""
 
     path: ClassVar[str] = "/v1/messages"
+    models_path: ClassVar[str] = "/v1/models?limit=1000"
 
     def __init__(
         self,
@@ -47,7 +56,7 @@ class Anthropic(SdkProvider):
             base_url: Up to `/v1/messages`, with or without the `/v1` other formats end in.
             api_key: None or empty for an endpoint that needs none.
             idle_timeout_s: Longest silence, before the first byte or between two.
-            max_tokens: Longest answer, thoughts included; None for MAX_TOKENS beside what may be thought.
+            max_tokens: Longest answer, thoughts included; None for what the model can write, or MAX_TOKENS.
             thinking: None leaves it to the model's own default.
         Raises:
             ConfigError: The SDK is not installed, the address or the key cannot be one, or thinking would
@@ -60,22 +69,36 @@ class Anthropic(SdkProvider):
             )
 
         super().__init__(endpoint_at(name, base_url, api_key, idle_timeout_s))
-        budget = thinking if isinstance(thinking, int) else 0
-        self._max_tokens = budget + MAX_TOKENS if max_tokens is None else max_tokens
+        self._max_tokens = max_tokens
         self._thinking = thinking
         # Session → place of the first message whose thoughts still go back.
         self._thoughts_from: dict[str, int] = {}
 
-        if budget >= self._max_tokens:
-            raise ConfigError(f"{name}: thinking must be less than max_tokens, which is {self._max_tokens}")
+        if isinstance(thinking, int) and max_tokens is not None and thinking >= max_tokens:
+            raise ConfigError(f"{name}: thinking must be less than max_tokens, which is {max_tokens}")
 
     def _body(self, request: ModelRequest) -> bytes:
+        thinking, effort = self._thought(request)
+        budget = thinking if isinstance(thinking, int) else 0
+        max_tokens = self._max_tokens or request.info.max_output or MAX_TOKENS + budget
+        if budget >= max_tokens:
+            # The answer needs tokens, too.
+            thinking = max_tokens // 2 if max_tokens >= 2 * LEAST_BUDGET else None
         return request_body(
             request,
-            max_tokens=self._max_tokens,
-            thinking=self._thinking,
+            max_tokens=max_tokens,
+            thinking=thinking,
+            effort=effort,
             thoughts_from=self._thoughts_from.get(request.session_id, 0),
         )
+
+    def _thought(self, request: ModelRequest) -> tuple[Thinking | None, ThoughtLevel | None]:
+        """How to think and how hard: what the session says comes before the settings."""
+        if request.thought is None:
+            return self._thinking, None
+        if request.info.thinks_by == "effort":
+            return "adaptive", request.thought
+        return BUDGETS[request.thought], None
 
     def _mended(self, request: ModelRequest, refused: ProviderError) -> bytes | None:
         # A signature may cover the system prompt, the tools and all that was said before. Any of these may

@@ -9,8 +9,8 @@ Rules.
 2. Tool results stand first in the message after the calls; whatever came between follows them.
 3. Thoughts go back as they came, signed; unsigned ones are somebody else's, and would be refused, as would
    one that nothing follows. Newer models sign all that came before, too: what was once sent stays as it was.
-4. What the API refuses by its form (blank text, an id or a name with a dot, a picture it cannot read) is
-   mended here: it would fail this request and so every later prompt of the session.
+4. What the API refuses by its form (blank text, an id or a name with a dot, a picture it or the model cannot
+   read) is mended here: it would fail this request and so every later prompt of the session.
 5. Three places are marked for the cache: the last tool, the system prompt, and the end of the conversation.
 """
 
@@ -20,8 +20,9 @@ from typing import Final, Literal, assert_never
 
 import orjson
 
+from agent_loop.events.facts import ThoughtLevel
 from agent_loop.llm.provider import ModelRequest, ToolSchema
-from agent_loop.llm.providers.bodies import NO_OUTPUT, arguments_out, body_bytes
+from agent_loop.llm.providers.bodies import NO_OUTPUT, arguments_out, body_bytes, picture_note
 from agent_loop.messages import (
     Content,
     Image,
@@ -46,22 +47,31 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def request_body(
-    request: ModelRequest, *, max_tokens: int, thinking: Thinking | None, thoughts_from: int = 0
+    request: ModelRequest,
+    *,
+    max_tokens: int,
+    thinking: Thinking | None,
+    effort: ThoughtLevel | None = None,
+    thoughts_from: int = 0,
 ) -> bytes:
     """The body of a streaming request.
 
     Args:
         max_tokens: The longest answer, thoughts included.
         thinking: None leaves it to the model's own default.
+        effort: How much to think and say; None for the model's own default.
         thoughts_from: Place of the first message whose thoughts go back; earlier ones are left out.
     """
     body: Json = {"model": request.model, "max_tokens": max_tokens, "stream": True}
-    messages = messages_out(request.messages, thoughts_from)
+    messages = messages_out(request.messages, thoughts_from, pictures=request.info.images)
 
     if thinking == "adaptive":
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
     elif thinking is not None and _may_think(messages):
         body["thinking"] = {"type": "enabled", "budget_tokens": thinking}
+
+    if effort is not None:
+        body["output_config"] = {"effort": effort}
 
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
@@ -76,15 +86,21 @@ def request_body(
     return body_bytes(body)
 
 
-def messages_out(messages: Sequence[Message], thoughts_from: int = 0) -> list[Json]:
-    """The conversation, as a list of Anthropic messages that is never empty."""
+def messages_out(messages: Sequence[Message], thoughts_from: int = 0, *, pictures: bool = True) -> list[Json]:
+    """The conversation, as a list of Anthropic messages that is never empty.
+
+    Args:
+        pictures: Whether the model sees any.
+    """
     out: list[Json] = []
     ids = _Ids()
     # How many tool results the message that is being made begins with.
     results = 0
 
     for place, message in enumerate(messages):
-        blocks = [block for content in message.content if (block := _block(content, ids)) is not None]
+        blocks = [
+            block for content in message.content if (block := _block(content, ids, pictures)) is not None
+        ]
 
         if message.role == "assistant":
             blocks = _without_vain_thoughts(blocks, keep=place >= thoughts_from)
@@ -134,7 +150,7 @@ class _Ids:
         return self._out[call_id]
 
 
-def _block(content: Content, ids: _Ids) -> Json | None:
+def _block(content: Content, ids: _Ids, pictures: bool) -> Json | None:
     """One block; None for one that has nothing to say to this API."""
     match content:
         case Text(text):
@@ -150,9 +166,9 @@ def _block(content: Content, ids: _Ids) -> Json | None:
             said = orjson.Fragment(arguments_out(arguments, must_be_object=True))
             return {"type": "tool_use", "id": ids.out(call_id), "name": _name(name), "input": said}
         case ToolResultBlock():
-            return _result(content, ids)
+            return _result(content, ids, pictures)
         case Image():
-            return _picture(content)
+            return _picture(content, pictures)
         case _:
             assert_never(content)
 
@@ -168,8 +184,8 @@ def _without_vain_thoughts(blocks: list[Json], *, keep: bool) -> list[Json]:
     return blocks
 
 
-def _result(result: ToolResultBlock, ids: _Ids) -> Json:
-    parts = [part for shown in result.content if (part := _block(shown, ids)) is not None]
+def _result(result: ToolResultBlock, ids: _Ids, pictures: bool) -> Json:
+    parts = [part for shown in result.content if (part := _block(shown, ids, pictures)) is not None]
     block: Json = {
         "type": "tool_result",
         "tool_use_id": ids.out(result.call_id),
@@ -183,9 +199,9 @@ def _result(result: ToolResultBlock, ids: _Ids) -> Json:
     return block
 
 
-def _picture(image: Image) -> Json:
-    if image.mime_type not in _PICTURES:
-        return {"type": "text", "text": f"(a picture of type {image.mime_type}, which you cannot be shown)"}
+def _picture(image: Image, pictures: bool) -> Json:
+    if not pictures or image.mime_type not in _PICTURES:
+        return {"type": "text", "text": picture_note(image.mime_type)}
 
     source = {"type": "base64", "media_type": image.mime_type, "data": image.data}
     return {"type": "image", "source": source}

@@ -13,6 +13,11 @@ from agent_loop.messages import Json
 NO_OUTPUT: Final = "(no output)"
 
 
+def picture_note(mime_type: str) -> str:
+    """What stands where a picture was, for a model that cannot be shown it."""
+    return f"(a picture of type {mime_type}, which you cannot be shown)"
+
+
 def body_bytes(body: Json) -> bytes:
     """The body as it is sent: the same body is the same bytes.
 

@@ -71,6 +71,10 @@ class Demo:
     async def load(self) -> None:
         """Nothing to load."""
 
+    async def models(self) -> tuple[str, ...]:
+        """It has no list: it answers to any name."""
+        return ()
+
     async def aclose(self) -> None:
         """Nothing to close."""
 

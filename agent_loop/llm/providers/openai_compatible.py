@@ -20,6 +20,7 @@ class OpenAICompatible(SdkProvider):
     """A provider; one object is one endpoint with one key."""
 
     path: ClassVar[str] = "/chat/completions"
+    models_path: ClassVar[str] = "/models"
 
     def __init__(self, name: str, base_url: str, api_key: str | None, idle_timeout_s: float = 120.0) -> None:
         """Describe the endpoint; nothing is imported or opened yet.

@@ -6,14 +6,15 @@ shorter one, so that the provider's prompt cache holds.
 Rules.
 1. Tool results stand right after the assistant message that asked; whatever came between waits.
 2. A tool message is text alone: pictures in a result follow as the person's, once all results are through.
-3. No content is ever left empty, and call arguments are always JSON: servers that check refuse the whole
+3. A model that sees no pictures is told that there was one: the session may have had another model before.
+4. No content is ever left empty, and call arguments are always JSON: servers that check refuse the whole
    conversation otherwise, and so every later prompt of the session.
 """
 
 from collections.abc import Sequence
 
 from agent_loop.llm.provider import ModelRequest, ToolSchema
-from agent_loop.llm.providers.bodies import NO_OUTPUT, arguments_out, body_bytes
+from agent_loop.llm.providers.bodies import NO_OUTPUT, arguments_out, body_bytes, picture_note
 from agent_loop.messages import (
     Content,
     Image,
@@ -35,16 +36,30 @@ def request_body(request: ModelRequest, *, returns_reasoning: bool) -> bytes:
     """
     body: Json = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
 
+    if request.thought is not None:
+        body["reasoning_effort"] = request.thought
+
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
 
     # Last, so that what grows stands at the end.
-    body["messages"] = messages_out(request.system, request.messages, returns_reasoning=returns_reasoning)
+    body["messages"] = messages_out(
+        request.system,
+        request.messages,
+        returns_reasoning=returns_reasoning,
+        pictures=request.info.images,
+    )
     return body_bytes(body)
 
 
-def messages_out(system: str, messages: Sequence[Message], *, returns_reasoning: bool) -> list[Json]:
-    """The conversation, as a list of OpenAI messages."""
+def messages_out(
+    system: str, messages: Sequence[Message], *, returns_reasoning: bool, pictures: bool = True
+) -> list[Json]:
+    """The conversation, as a list of OpenAI messages.
+
+    Args:
+        pictures: Whether the model sees any.
+    """
     out: list[Json] = [{"role": "system", "content": system}] if system else []
     # Calls whose results have not come yet, and what must wait until they have.
     owed: set[str] = set()
@@ -58,7 +73,7 @@ def messages_out(system: str, messages: Sequence[Message], *, returns_reasoning:
             continue
 
         if message.role == "assistant":
-            _say(out, later)
+            _say(out, later, pictures)
             out.append(_assistant(message.content, returns_reasoning=returns_reasoning))
             owed = {block.id for block in message.content if isinstance(block, ToolCallBlock)}
             continue
@@ -72,19 +87,19 @@ def messages_out(system: str, messages: Sequence[Message], *, returns_reasoning:
         later.append(tuple(block for block in message.content if isinstance(block, Text | Image)))
 
         if not owed:
-            _say(out, later)
+            _say(out, later, pictures)
 
-    _say(out, later)
+    _say(out, later, pictures)
     return out
 
 
-def _say(out: list[Json], later: list[tuple[Content, ...]]) -> None:
+def _say(out: list[Json], later: list[tuple[Content, ...]], pictures: bool) -> None:
     """Append what waited, as the person's: a plain string where there is no picture, nothing for nothing."""
     for said in later:
         content: str | list[Json] = text_of(said)
 
         if any(isinstance(block, Image) for block in said):
-            content = [part for block in said for part in _part(block)]
+            content = [part for block in said for part in _part(block, pictures)]
 
         if content:
             out.append({"role": "user", "content": content})
@@ -92,10 +107,12 @@ def _say(out: list[Json], later: list[tuple[Content, ...]]) -> None:
     later.clear()
 
 
-def _part(block: Content) -> list[Json]:
+def _part(block: Content, pictures: bool) -> list[Json]:
     match block:
         case Text(text) if text:
             return [{"type": "text", "text": text}]
+        case Image(_, mime_type) if not pictures:
+            return [{"type": "text", "text": picture_note(mime_type)}]
         case Image(data, mime_type):
             return [{"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}]
         case _:

@@ -2,7 +2,7 @@
 
 The script is a file of JSON lines, one per model call:
 
-    {"session": 1, "expect": {"last_user": "…", "tools": ["read"]},
+    {"session": 1, "expect": {"last_user": "…", "tools": ["read"], "model": "…", "pictures": 1},
      "do": [{"think": "…"}, {"text": "…"}, {"tool": "read", "id": "c1", "args": {…}},
             {"tool": "write", "id": "c2", "args_raw": "{bad"}, {"usage": {"in": 10, "out": 2}},
             {"hold": "go"}, {"raise": {"kind": "rate_limit", "message": "…"}}, {"hang": true},
@@ -37,7 +37,7 @@ from agent_loop.chunks import (
 )
 from agent_loop.errors import ERROR_KINDS, ProviderError
 from agent_loop.llm.provider import ModelRequest
-from agent_loop.messages import text_of
+from agent_loop.messages import Content, Image, ToolResultBlock, text_of
 
 CONTROL_GRACE_S: Final = 5.0
 _FINISH: Final[dict[str, FinishKind]] = {
@@ -74,6 +74,10 @@ class Scripted:
             if not self._loaded:
                 self._lines.extend(await to_thread.run_sync(_read_script, self._path))
                 self._loaded = True
+
+    async def models(self) -> tuple[str, ...]:
+        """It has no list: it answers to any name."""
+        return ()
 
     async def aclose(self) -> None:
         """Let go of the control connection."""
@@ -274,6 +278,11 @@ def _checked(line: dict[str, Any], request: ModelRequest) -> list[dict[str, Any]
     names = {tool.name for tool in request.tools}
     if missing := [name for name in expect.get("tools", ()) if name not in names]:
         raise _fault(f"expected the tools {missing}, but the request has {sorted(names)}")
+    if "model" in expect and expect["model"] != request.model:
+        raise _fault(f"expected the model {expect['model']!r}, not {request.model!r}")
+    pictures = sum(_pictures(message.content) for message in request.messages)
+    if expect.get("pictures", pictures) != pictures:
+        raise _fault(f"expected {expect['pictures']} pictures, but the request has {pictures}")
     items = line.get("do")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise _fault("a script line must have a list `do`")
@@ -302,3 +311,11 @@ def _read_script(path: str) -> list[dict[str, Any]]:
 
 def _fault(message: str) -> ProviderError:
     return ProviderError("invalid_request", f"scripted model: {message}", provider="scripted")
+
+
+def _pictures(content: Sequence[Content]) -> int:
+    """How many there are, those that tools gave among them."""
+    return sum(
+        _pictures(block.content) if isinstance(block, ToolResultBlock) else isinstance(block, Image)
+        for block in content
+    )

@@ -18,13 +18,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anyio
+import orjson
 from anyio import to_thread
 
 from agent_loop.chunks import Chunk
 from agent_loop.errors import Disposed, ProviderError
 from agent_loop.llm.provider import ModelRequest
 from agent_loop.llm.providers.endpoint import Endpoint, endpoint_at
-from agent_loop.llm.providers.failures import from_library
+from agent_loop.llm.providers.failures import from_library, malformed
 from agent_loop.llm.providers.sse import EventStream
 from agent_loop.record import record
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 CLOSE_GRACE_S = 1.0
 DRAIN_S = 1.0
+MODELS_S = 5.0
+MODELS_LIMIT = 500
 
 
 class Answer(Protocol):
@@ -85,6 +88,9 @@ class SdkProvider(ABC):
 
     path: ClassVar[str]
     """Where requests go, below the client's base URL."""
+
+    models_path: ClassVar[str]
+    """Where it says which models there are."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.name
@@ -165,6 +171,29 @@ class SdkProvider(ABC):
         for chunk in answer.ending(events.stray):
             yield chunk
 
+    async def models(self) -> tuple[str, ...]:
+        """The names it answers to, in its own order, at most MODELS_LIMIT of them.
+
+        Raises:
+            ProviderError: It does not tell, or not within MODELS_S.
+            Disposed: The provider was closed.
+        """
+        import httpx2
+
+        await self.load()
+        sdk = self._open_sdk()
+        try:
+            response = await sdk.client.get(
+                self.models_path,
+                cast_to=httpx2.Response,
+                options={"headers": self._headers(sdk), "timeout": MODELS_S},
+            )
+        except Exception as error:
+            if failure := from_library(self._endpoint, error, sdk.module):
+                raise failure from error
+            raise
+        return names_in(self._endpoint, response.content)
+
     async def aclose(self) -> None:
         """Close the connections, within CLOSE_GRACE_S; later requests raise `Disposed`."""
         self._closed = True
@@ -188,17 +217,14 @@ class SdkProvider(ABC):
     async def _post(self, body: bytes) -> "httpx2.Response":
         import httpx2
 
-        sdk = self._sdk
-
-        if sdk is None or self._closed:
-            raise Disposed(f"{self.name} is closed")
+        sdk = self._open_sdk()
 
         try:
             response: httpx2.Response = await sdk.client.post(
                 self.path,
                 content=body,
                 cast_to=httpx2.Response,
-                options={"headers": {**sdk.headers, **self._key_headers(sdk)}},
+                options={"headers": self._headers(sdk)},
                 stream=True,
             )
         except Exception as error:
@@ -207,6 +233,14 @@ class SdkProvider(ABC):
             raise
 
         return response
+
+    def _headers(self, sdk: Sdk) -> dict[str, Any]:
+        return {**sdk.headers, **self._key_headers(sdk)}
+
+    def _open_sdk(self) -> Sdk:
+        if self._sdk is None or self._closed:
+            raise Disposed(f"{self.name} is closed")
+        return self._sdk
 
     async def _read(self, pieces: AsyncIterator[bytes], answer: Answer) -> bytes | None:
         """The next bytes; None at the end, clean or not when the answer is whole."""
@@ -232,6 +266,24 @@ class SdkProvider(ABC):
             self._sdk = self._connect()
             # The SDK's 50,000 objects live as long as we do; each full collection would visit them for 45 ms.
             gc.freeze()
+
+
+def names_in(endpoint: Endpoint, body: bytes) -> tuple[str, ...]:
+    """The names in a list of models, as every maker writes it.
+
+    Raises:
+        ProviderError: It is none.
+    """
+    try:
+        listed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        listed = None
+    match listed:
+        case {"data": [*models]}:
+            names = (model.get("id") for model in models if isinstance(model, dict))
+            return tuple(name for name in names if isinstance(name, str) and name)[:MODELS_LIMIT]
+        case _:
+            raise malformed(endpoint, "sent something else than a list of its models")
 
 
 async def _drain(pieces: AsyncIterator[bytes]) -> None:

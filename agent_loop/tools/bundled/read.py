@@ -1,8 +1,8 @@
-"""Reads a window of a text file."""
+"""Reads a window of a text file, or a picture."""
 
 import codecs
 import io
-import re
+from base64 import b64encode
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from agent_loop.cards import Card, Location
 from agent_loop.jsonvalue import clean_text
-from agent_loop.messages import Text
+from agent_loop.messages import Image, Text
+from agent_loop.pictures import PICTURE_LIMIT_BYTES, picture_kind
 from agent_loop.record import record
 from agent_loop.tools.bounds import bounded_input
 from agent_loop.tools.bundled.paths import refuse_moved, resolve_path
@@ -23,7 +24,6 @@ FILE_LIMIT_BYTES = 10_000_000
 WINDOW_LINES = 2_000
 WINDOW_BYTES = 50_000
 _LOOK_BYTES = 8_192
-_IMAGE = re.compile(rb"\x89PNG|\xff\xd8\xff|GIF8[79]a|RIFF....WEBP", re.DOTALL)
 
 
 class ReadArguments(BaseModel):
@@ -42,8 +42,9 @@ class _Window:
 class Read:
     name = "read"
     description = (
-        f"Read a text file. Gives up to {WINDOW_LINES:,} lines or {WINDOW_BYTES:,} bytes and says when there "
-        "is more; ask for the rest with `line`."
+        "Read a text file, or look at a picture. "
+        f"Gives up to {WINDOW_LINES:,} lines or {WINDOW_BYTES:,} bytes and says when there is more; "
+        "ask for the rest with `line`."
     )
     arguments = ReadArguments
 
@@ -72,12 +73,24 @@ class Read:
         except FileTooLarge as error:
             return failed(f"{error}. Look into it with run_command (head, sed, grep).", "TOO_LARGE")
 
+        if kind := picture_kind(content):
+            return _picture(content, kind, prepared.card.title)
         try:
             shown = await run_sync(_shown, content, window.line, window.limit)
         except ToolRefused as refused:
             return failed(f"{prepared.card.title} {refused}", refused.code)
         note_seen(ctx, window.real, content)
         return ToolOutcome(content=(Text(shown),))
+
+
+def _picture(content: bytes, kind: str, title: str) -> ToolOutcome:
+    if len(content) > PICTURE_LIMIT_BYTES:
+        words = (
+            f"{title} is a picture of {len(content):,} bytes; {PICTURE_LIMIT_BYTES:,} can be shown to you."
+        )
+        return failed(words, "TOO_LARGE")
+    picture = Image(b64encode(content).decode(), kind)
+    return ToolOutcome(content=(Text(f"{title}: {kind}, {len(content):,} bytes"), picture))
 
 
 def _shown(content: bytes, line: int, limit: int) -> str:
@@ -114,9 +127,6 @@ def _shown(content: bytes, line: int, limit: int) -> str:
 
 
 def _decoded(content: bytes) -> tuple[str, list[str]]:
-    if _IMAGE.match(content):
-        raise ToolRefused("is an image, which cannot be shown to you yet.", code="IMAGE")
-
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace"), [
             "the file is UTF-16; write makes it UTF-8, edit keeps it"

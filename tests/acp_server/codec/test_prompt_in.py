@@ -1,5 +1,6 @@
 """What an editor may send as a prompt, and what the agent reads of it."""
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 
 from acp_server.codec.prompt_in import prompt_in
 from acp_server.errors import RpcError
-from agent_loop import Text
+from agent_loop import PICTURE_LIMIT_BYTES, Image, Text
+from tests.doubles.picture import PICTURE
 
 LINK = {"type": "resource_link", "name": "notes.md", "uri": "file:///notes.md", "mimeType": "text/markdown"}
 
@@ -17,9 +19,13 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def refused(blocks: list[Any]) -> RpcError:
+def picture(content: bytes = PICTURE, kind: str = "image/png") -> dict[str, Any]:
+    return {"type": "image", "data": b64encode(content).decode(), "mimeType": kind}
+
+
+def refused(blocks: list[Any], blind: str = "") -> RpcError:
     with pytest.raises(RpcError) as caught:
-        prompt_in(blocks)
+        prompt_in(blocks, blind=blind)
     return caught.value
 
 
@@ -51,6 +57,53 @@ def test_a_name_cannot_pretend_to_be_more_than_a_name() -> None:
     )
 
 
+def test_a_picture_stands_between_what_was_said_of_it() -> None:
+    """ACP, content: image blocks, advertised as `promptCapabilities.image`."""
+    shown = b64encode(PICTURE).decode()
+
+    said = prompt_in([text("This "), text("one:"), picture(), text("is red."), picture()])
+
+    assert said == (
+        Text("This one:"),
+        Image(shown, "image/png"),
+        Text("is red."),
+        Image(shown, "image/png"),
+    )
+
+
+def test_a_picture_alone_is_something_said() -> None:
+    """Scenario B76: an image and no text."""
+    assert prompt_in([text(" "), picture()]) == (Image(b64encode(PICTURE).decode(), "image/png"),)
+
+
+def test_a_picture_is_called_what_it_is() -> None:
+    """Our promise: a maker refuses a PNG that is called a JPEG, and would with every later prompt, too."""
+    [image] = prompt_in([picture(kind="image/jpeg")])
+
+    assert isinstance(image, Image)
+    assert image.mime_type == "image/png"
+
+
+def test_a_picture_that_is_too_big_for_a_model_is_refused_before_it_is_in_the_history() -> None:
+    """Our promise: what a provider will refuse does not poison the session."""
+    fits = PICTURE.ljust(PICTURE_LIMIT_BYTES, b"\0")
+
+    error = refused([picture(fits + b"\0")])
+
+    assert prompt_in([picture(fits)])
+    assert (error.code, error.data) == (-32602, {"path": "prompt[0].data"})
+    assert "3,750,001 bytes; 3,750,000 can be shown" in error.message
+
+
+def test_a_picture_for_a_model_that_sees_none_is_refused_with_what_to_do() -> None:
+    """Scenario B76: it reaches the model, or its person is told."""
+    error = refused([text("See"), picture()], blind="local/llama")
+
+    assert (error.code, error.data) == (-32602, {"path": "prompt[1].type"})
+    assert "the model local/llama is not known to see pictures; choose another" in error.message
+    assert '[models."local/llama"]' in error.message
+
+
 @pytest.mark.parametrize("blocks", [[], [text("")], [text(" \n\t"), text("")]])
 def test_nothing_said_is_refused(blocks: list[Any]) -> None:
     """avante.nvim#2905: an empty prompt must not reach the model."""
@@ -59,7 +112,7 @@ def test_nothing_said_is_refused(blocks: list[Any]) -> None:
     assert (error.code, error.data) == (-32602, {"path": "prompt"})
 
 
-@pytest.mark.parametrize("kind", ["image", "audio", "resource"])
+@pytest.mark.parametrize("kind", ["audio", "resource"])
 def test_a_block_that_is_not_advertised_is_refused_by_name(kind: str) -> None:
     """ACP, prompt turn: only advertised block types may be sent."""
     error = refused([text("See"), {"type": kind, "data": "AA==", "mimeType": "x/y", "resource": {}}])
@@ -80,6 +133,13 @@ def test_a_block_that_is_not_advertised_is_refused_by_name(kind: str) -> None:
         ({"type": "text", "text": 5}, "prompt[0].text"),
         ({**LINK, "uri": None}, "prompt[0].uri"),
         ({**LINK, "name": {}}, "prompt[0].name"),
+        ({"type": "image"}, "prompt[0].data"),
+        ({"type": "image", "data": "AA=="}, "prompt[0].mimeType"),
+        ({"type": "image", "data": "A", "mimeType": "image/png"}, "prompt[0].data"),
+        ({"type": "image", "data": "ä" * 5000, "mimeType": "image/png"}, "prompt[0].data"),
+        (picture(kind="image/svg+xml" * 50), "prompt[0].mimeType"),
+        (picture(b""), "prompt[0].data"),
+        (picture(b"<svg/>"), "prompt[0].data"),
     ],
 )
 def test_a_malformed_block_is_refused_with_its_path(block: Any, path: str) -> None:

@@ -42,7 +42,7 @@ async def test_only_what_is_implemented_is_advertised(tmp_path: Path) -> None:
 
         assert result["agentCapabilities"] == {
             "loadSession": True,
-            "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
+            "promptCapabilities": {"image": True, "audio": False, "embeddedContext": False},
             "mcpCapabilities": {"http": False, "sse": False},
             "sessionCapabilities": {
                 "list": {},
@@ -194,7 +194,7 @@ async def test_a_session_nobody_made_is_not_found_and_not_made(
 
 
 async def test_a_bad_block_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    """ACP, prompt turn: an unadvertised block type is -32602."""
+    """ACP, prompt turn: an unadvertised block type is -32602, as is a picture for a model that sees none."""
     model = MemoryModel()
     async with connected(tmp_path, model) as editor:
         session = await editor.new_session()
@@ -208,9 +208,7 @@ async def test_a_bad_block_is_refused_before_anything_runs(tmp_path: Path) -> No
         assert await editor.result(editor.prompt(session)) == {"stopReason": "end_turn"}
 
 
-@pytest.mark.parametrize(
-    "method", ["fs/read_text_file", "session/set_model", "terminal/create", "nope", "_nope"]
-)
+@pytest.mark.parametrize("method", ["fs/read_text_file", "terminal/create", "nope", "_nope"])
 async def test_what_is_not_advertised_is_not_found(method: str, tmp_path: Path) -> None:
     """ACP, errors: -32601 for an unknown method or a capability we did not advertise."""
     async with connected(tmp_path, MemoryModel()) as editor:

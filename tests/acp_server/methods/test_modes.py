@@ -9,7 +9,7 @@ from acp import schema
 from acp_server.options.config_options import config_options
 from acp_server.options.modes import modes
 from agent_loop import PermissionMode
-from tests.doubles.memory_editor import MemoryEditor, connected
+from tests.doubles.memory_editor import ONE_MODEL, MemoryEditor, connected
 from tests.doubles.memory_model import MemoryModel, calls, says
 
 WRITE = calls(("c1", "write", {"path": "a.txt", "content": "x"}))
@@ -22,8 +22,12 @@ OTHER_WAY = {
 def told(mode: PermissionMode) -> list[dict[str, Any]]:
     return [
         {"sessionUpdate": "current_mode_update", "currentModeId": mode},
-        {"sessionUpdate": "config_option_update", "configOptions": config_options(mode)},
+        {"sessionUpdate": "config_option_update", "configOptions": config_options(mode, ONE_MODEL)},
     ]
+
+
+def options(mode: PermissionMode) -> tuple[Any, Any]:
+    return modes(mode), config_options(mode, ONE_MODEL)
 
 
 def mode_updates(editor: MemoryEditor) -> list[dict[str, Any]]:
@@ -36,7 +40,7 @@ def mode_updates(editor: MemoryEditor) -> list[dict[str, Any]]:
 def test_what_can_be_chosen_is_said_in_both_forms(mode: PermissionMode) -> None:
     """ACP, session modes and config options: the same modes, the same current one, every option a default."""
     state = schema.SessionModeState.model_validate(modes(mode))
-    (option,) = config_options(mode)
+    (option,) = config_options(mode, ONE_MODEL)
     schema.SetSessionConfigOptionResponse.model_validate({"configOptions": [option]})
 
     assert [each.id for each in state.available_modes] == [each["value"] for each in option["options"]]
@@ -50,7 +54,7 @@ async def test_a_session_opens_with_the_mode_of_the_settings(tmp_path: Path) -> 
         opened = await editor.result(editor.send("session/new", cwd=editor.cwd, mcpServers=[]))
 
         schema.NewSessionResponse.model_validate(opened)
-        assert (opened["modes"], opened["configOptions"]) == (modes("plan"), config_options("plan"))
+        assert (opened["modes"], opened["configOptions"]) == options("plan")
 
 
 @pytest.mark.parametrize("method", OTHER_WAY)
@@ -62,7 +66,7 @@ async def test_each_way_tells_of_the_other_before_its_answer(method: str, tmp_pa
         changed = editor.send(method, sessionId=session, **OTHER_WAY[method])
         result = await editor.result(changed)
 
-        complete = {"configOptions": config_options("full-auto")}
+        complete = {"configOptions": config_options("full-auto", ONE_MODEL)}
         assert result == (complete if "configId" in OTHER_WAY[method] else {})
         assert mode_updates(editor) == told("full-auto")
         updated = editor.place_of(lambda frame: frame.get("method") == "session/update")
@@ -125,8 +129,8 @@ async def test_a_loaded_session_has_the_mode_its_person_chose(tmp_path: Path) ->
     async with connected(tmp_path, MemoryModel()) as editor:
         loaded = await editor.result(editor.load(session))
 
-        assert (loaded["modes"], loaded["configOptions"]) == (modes("plan"), config_options("plan"))
-        assert mode_updates(editor) == told("plan")
+        assert (loaded["modes"], loaded["configOptions"]) == options("plan")
+        assert mode_updates(editor) == [{"sessionUpdate": "current_mode_update", "currentModeId": "plan"}]
         assert editor.harness.permission.mode(await editor.new_session()) == "ask"
 
 

@@ -232,6 +232,8 @@ SPELLINGS: list[tuple[f.LoggedFact, str, dict[str, Any]]] = [
     ),
     (f.SessionTitle("Roof", "user"), "session/title", {"title": "Roof", "by": "user"}),
     (f.SessionMode("plan"), "session/mode", {"mode": "plan"}),
+    (f.SessionModel("a/b"), "session/model", {"model": "a/b"}),
+    (f.SessionModel("a/b", "high"), "session/model", {"model": "a/b", "thought": "high"}),
     (
         f.PluginFact("p", "k", (1, None)),
         "plugin/fact",
@@ -495,6 +497,13 @@ def test_a_row_of_a_later_version_that_matters_is_refused(data: object) -> None:
     """Contract 1: the union is closed; what is not said to be ignorable is not ignored."""
     with pytest.raises(ValueError, match="not a fact of format"):
         fact_from_json({"seq": 3, "time": 1, "type": "session/rainbow", "data": data})
+
+
+def test_a_thought_level_nobody_knows_is_refused() -> None:
+    """Contracts 1: what a log says is held against what it may say, before anything is built on it."""
+    row = {"seq": 0, "time": 1, "type": "session/model", "data": {"model": "a/b", "thought": "deep"}}
+    with pytest.raises(ValueError, match="unknown thought level"):
+        fact_from_json(row)
 
 
 def test_a_mode_nobody_knows_is_refused() -> None:

@@ -4,13 +4,14 @@ Owns the promises of the provider seam over a real HTTP connection. What only on
 to that provider's own tests.
 """
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import anyio
 import pytest
@@ -29,6 +30,7 @@ from agent_loop.chunks import (
 from agent_loop.errors import ERROR_KINDS, Disposed, ErrorKind, ProviderError
 from agent_loop.events.facts import EndReason
 from agent_loop.llm.collect import Collector
+from agent_loop.llm.models import ModelInfo
 from agent_loop.llm.provider import ModelRequest, Provider, ToolSchema
 from agent_loop.llm.providers.sdk_provider import SdkProvider
 from agent_loop.loop.end_reason import failed
@@ -95,6 +97,9 @@ class Wire(Protocol):
     """A format, from the endpoint's side."""
 
     path: str
+    models_path: str
+    thinks_hard: ClassVar[Mapping[str, Any]]
+    """What a request says besides when a model that thinks by effort is to think long."""
 
     def events_of(self, chunks: Sequence[Chunk]) -> list[bytes]:
         """The events that say these chunks."""
@@ -497,9 +502,63 @@ class ProviderSuite:
         result = Message("user", (ToolResultBlock("c1", (picture,)),))
         history = (Message("user", (Text("see"), picture)), calls, result)
 
-        await answer_of(provider, replace(ask(), messages=history))
+        await answer_of(provider, replace(ask(), messages=history, info=ModelInfo(images=True)))
 
         assert server.requests[0].raw.count(picture.data.encode()) == 2
+
+    async def test_a_model_that_sees_no_pictures_is_told_that_there_was_one(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models", vision flag: the session may have had a model that does, and goes on."""
+        server.plan(*self._hello())
+        history = (Message("user", (Text("see"), Image("iVBORw0KGgo=", "image/png"))),)
+
+        await answer_of(provider, replace(ask(), messages=history))
+
+        raw = server.requests[0].raw
+        assert b"iVBORw0KGgo=" not in raw
+        assert b"(a picture of type image/png, which you cannot be shown)" in raw
+
+    async def test_what_is_chosen_of_a_models_thoughts_is_asked_for(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models", `thought_level`: in the format's own words, and only when somebody chose."""
+        server.plan(*self._hello(2))
+
+        await answer_of(provider, ask())
+        await answer_of(provider, replace(ask(), info=ModelInfo(reasoning=True), thought="high"))
+
+        without, high = (request.body for request in server.requests)
+        added = {key: value for key, value in high.items() if key not in without}
+        assert added == self.wire.thinks_hard
+
+    async def test_the_endpoint_says_which_models_it_has(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models": live listing; in its own order, what is no name left out."""
+        listed = {"data": [{"id": "m-2"}, {"id": "m-1", "object": "model"}, {"id": 3}, "m-4", {"id": ""}]}
+        server.listing = Reply(body=json.dumps(listed).encode())
+
+        assert await provider.models() == ("m-2", "m-1")
+
+        assert server.questions[0].path.endswith(self.wire.models_path)
+
+    @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"models": []}'])
+    async def test_something_else_than_a_list_of_models_is_said_to_be_that(
+        self, body: bytes, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models": every failure in words."""
+        server.listing = Reply(body=body)
+
+        with pytest.raises(ProviderError, match="something else than a list of its models"):
+            await provider.models()
+
+    async def test_an_endpoint_without_a_list_of_models_fails_in_words(
+        self, server: ProviderServer, provider: Provider
+    ) -> None:
+        """Issue "Real models": bounded, and its failure is the provider's own kind of error."""
+        with pytest.raises(ProviderError):
+            await provider.models()
 
     async def test_a_request_goes_to_the_right_place_with_the_key(
         self, server: ProviderServer, provider: Provider

@@ -30,7 +30,7 @@ async def ask(server: ProviderServer, kind: Any = "openai", key: str | None = "k
 async def test_the_names_come_in_the_endpoints_order(body: Any, names: Any) -> None:
     """Issue: one cheap question, whatever is answered."""
     async with provider_server() as server:
-        server.plan(Reply(body=json.dumps(body).encode()))
+        server.listing = Reply(body=json.dumps(body).encode())
 
         assert await ask(server) == names
 
@@ -49,11 +49,11 @@ async def test_each_format_is_asked_its_own_way(
 ) -> None:
     """The makers' references for their lists of models."""
     async with provider_server() as server:
-        server.plan(Reply(body=b'{"data": []}'))
+        server.listing = Reply(body=b'{"data": []}')
 
         await ask(server, kind, key)
 
-        [request] = server.requests
+        [request] = server.questions
         proof = {
             name: value for name, value in request.headers.items() if name in ("authorization", "x-api-key")
         }
@@ -63,23 +63,20 @@ async def test_each_format_is_asked_its_own_way(
 async def test_a_refused_key_is_said_and_a_missing_list_is_none() -> None:
     """Issue: is the key accepted?"""
     async with provider_server() as server:
-        server.plan(
-            Reply(status=401, body=b'{"error": {"message": "no such key"}}'),
-            Reply(status=404, body=b"not here"),
-        )
-
+        server.listing = Reply(status=401, body=b'{"error": {"message": "no such key"}}')
         with pytest.raises(ProviderError, match=r"it refused the key \(401\): no such key") as caught:
             await ask(server)
 
-        assert caught.value.kind == "auth"
+        server.listing = Reply(status=404, body=b"not here")
         assert await ask(server) is None
+        assert caught.value.kind == "auth"
 
 
 async def test_an_endpoint_that_is_silent_or_away_is_not_waited_for() -> None:
     """Issue: bounded."""
     away = endpoint_at("it", f"http://127.0.0.1:{closed_port()}/v1", None, WAIT_S)
     async with provider_server() as server:
-        server.plan(Reply(silent_after=0))
+        server.listing = Reply(silent_after=0)
         silent = endpoint_at("it", server.base_url, None, WAIT_S)
 
         with anyio.fail_after(WAIT_S):

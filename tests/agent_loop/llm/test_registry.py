@@ -31,6 +31,9 @@ class Said:
         yield TextDelta(0, f"{self.name}/{request.model}")
         yield Finish("stop")
 
+    async def models(self) -> tuple[str, ...]:
+        return ()
+
     async def aclose(self) -> None:
         self.closed += 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_loop.agent.registry import NewAgent
 from agent_loop.errors import HarnessError, NotFound, StoreError
-from agent_loop.events.facts import SessionMode, TurnEnd, TurnStart
+from agent_loop.events.facts import SessionMode, SessionModel, TurnEnd, TurnStart
 from agent_loop.events.moments import SessionCreated
 from agent_loop.messages import Text
 from agent_loop.session.header import SessionHeader
@@ -54,8 +54,8 @@ async def test_a_fork_of_a_running_session_ends_at_its_last_whole_turn() -> None
         assert isinstance(list(child.agent.session.log)[-1], TurnEnd)
 
 
-async def test_a_fork_of_a_running_session_has_the_mode_its_person_chose_last() -> None:
-    """Our promise: who went back to planning mid-turn forks a session that plans."""
+async def test_a_fork_of_a_running_session_has_the_mode_and_the_model_its_person_chose_last() -> None:
+    """Our promise: who went back to planning mid-turn forks a session that plans; the model likewise."""
     store = MemoryStore()
     async with open_rig(text("first"), HANG, store=store) as rig:
         parent = await rig.agent("s1")
@@ -66,14 +66,16 @@ async def test_a_fork_of_a_running_session_has_the_mode_its_person_chose_last() 
         await store.grows_to("s1", whole + 3)
         parent.session.log.append(SessionMode("accept-edits"))
         parent.session.log.append(SessionMode("plan"))
-        await store.grows_to("s1", whole + 5)
+        parent.session.log.append(SessionModel("scripted/deep", "high"))
+        await store.grows_to("s1", whole + 6)
 
         child = await rig.loop.fork("s1", NewAgent("child", "/", options=parent.options))
         rig.handles.append(child)
 
         log = child.agent.session.log
-        assert (log.next_seq, log.mode) == (whole + 1, SessionMode("plan"))
-    assert [fact.seq for fact in store.facts("child")] == list(range(whole + 1))
+        assert (log.next_seq, log.mode) == (whole + 2, SessionMode("plan"))
+        assert log.model == SessionModel("scripted/deep", "high")
+    assert [fact.seq for fact in store.facts("child")] == list(range(whole + 2))
 
 
 async def test_what_is_not_stored_cannot_be_forked() -> None:

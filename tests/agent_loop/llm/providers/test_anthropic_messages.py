@@ -1,13 +1,15 @@
 """The Anthropic provider over a real connection: the provider suite, and what is its own."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from typing import Any, ClassVar
 
 import pytest
 
 from agent_loop.chunks import BlockEnd, Chunk, Finish, ReasoningDelta, TextDelta, ToolCallDelta
 from agent_loop.errors import ConfigError
+from agent_loop.llm.models import ModelInfo
 from agent_loop.llm.providers.anthropic_messages import MAX_TOKENS, Anthropic
 from agent_loop.llm.providers.anthropic_request import Thinking
 from agent_loop.messages import Message, Reasoning, Text, ToolCallBlock, ToolResultBlock
@@ -55,6 +57,11 @@ THOUGHT: Sequence[Chunk] = (
 
 class AnthropicWire:
     path = "/messages"
+    models_path = "/v1/models?limit=1000"
+    thinks_hard: ClassVar[Mapping[str, Any]] = {
+        "thinking": {"type": "adaptive", "display": "summarized"},
+        "output_config": {"effort": "high"},
+    }
     events_of = staticmethod(anthropic_wire.events_of)
     problem = staticmethod(anthropic_wire.problem)
 
@@ -215,6 +222,31 @@ async def test_how_long_to_answer_and_to_think_is_said() -> None:
 
     budget = {"type": "enabled", "budget_tokens": 4096}
     assert said == [(MAX_TOKENS, None), (MAX_TOKENS + 4096, budget), (5000, budget)]
+
+
+@pytest.mark.parametrize(
+    ("info", "settings", "asked"),
+    [
+        (ModelInfo(max_output=64_000), None, (64_000, {"type": "enabled", "budget_tokens": 24_576})),
+        (ModelInfo(), None, (MAX_TOKENS + 24_576, {"type": "enabled", "budget_tokens": 24_576})),
+        (ModelInfo(max_output=64_000), 8_000, (8_000, {"type": "enabled", "budget_tokens": 4_000})),
+        (ModelInfo(max_output=64_000), 2_000, (2_000, None)),
+    ],
+)
+async def test_an_older_model_is_told_a_number_of_tokens_that_leaves_room_for_the_answer(
+    info: ModelInfo, settings: int | None, asked: tuple[int, Any]
+) -> None:
+    """Anthropic, extended thinking: a budget from 1024 on, less than max_tokens, which the model bounds."""
+    request = replace(ask(), info=replace(info, reasoning=True, thinks_by="budget"), thought="high")
+    async with (
+        provider_server(anthropic_wire.problem) as server,
+        aclosing(make(server.base_url, max_tokens=settings)) as provider,
+    ):
+        server.plan(Reply(anthropic_wire.events_of(HELLO)))
+        await answer_of(provider, request)
+
+        body = server.requests[0].body
+        assert (body["max_tokens"], body.get("thinking"), body.get("output_config")) == (*asked, None)
 
 
 def test_thinking_that_leaves_no_answer_is_refused_at_once() -> None:

@@ -1,8 +1,9 @@
 """The OpenAI-compatible provider over a real connection: the provider suite, and what is its own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import httpx2
 import pytest
@@ -46,6 +47,8 @@ HELLO: Sequence[Chunk] = (TextDelta(0, "hello"), Finish("stop"))
 
 class OpenAIWire:
     path = "/chat/completions"
+    models_path = "/v1/models"
+    thinks_hard: ClassVar[Mapping[str, Any]] = {"reasoning_effort": "high"}
     events_of = staticmethod(openai_wire.events_of)
     problem = staticmethod(openai_wire.problem)
 

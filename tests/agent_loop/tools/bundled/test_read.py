@@ -1,14 +1,17 @@
 """read: windows of files, and kind words for what is no text."""
 
 import os
+from base64 import b64encode
 
 import pytest
 
 from agent_loop.cards import Card, Location
-from agent_loop.messages import Text
+from agent_loop.messages import Image, Text
+from agent_loop.pictures import PICTURE_LIMIT_BYTES
 from agent_loop.tools.bundled.read import WINDOW_BYTES, Read
 from agent_loop.tools.tool import Effect, ToolRefused
 from agent_loop.workspace.roots import OutsideRoots
+from tests.doubles.picture import PICTURE
 from tests.doubles.workshop import Workshop, said
 
 READ = Read()
@@ -76,8 +79,6 @@ async def test_a_window_is_bounded_in_bytes_by_whole_lines(workshop: Workshop) -
     ("content", "words", "code"),
     [
         (b"a\0b", "Error: odd is a binary file of 3 bytes, not text.", "BINARY"),
-        (b"\x89PNG\r\n", "Error: odd is an image, which cannot be shown to you yet.", "IMAGE"),
-        (b"RIFF\0\n\0\0WEBP", "Error: odd is an image, which cannot be shown to you yet.", "IMAGE"),
         (b"RIFF\0\0\0\0WAVE", "Error: odd is a binary file of 12 bytes, not text.", "BINARY"),
     ],
 )
@@ -90,6 +91,39 @@ async def test_what_is_no_text_is_refused_kindly(
     outcome = await workshop.run(READ, path="odd")
 
     assert (said(outcome), outcome.error_code, outcome.is_error) == (words, code, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (PICTURE, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\0\n\0\0WEBP", "image/webp"),
+    ],
+)
+async def test_a_picture_is_looked_at(workshop: Workshop, content: bytes, kind: str) -> None:
+    """Our promise: told by what is in the file; a model that sees none reads a note instead."""
+    workshop.file("shot.txt", content)
+
+    outcome = await workshop.run(READ, path="shot.txt")
+
+    assert outcome.content == (
+        Text(f"shot.txt: {kind}, {len(content)} bytes"),
+        Image(b64encode(content).decode(), kind),
+    )
+
+
+async def test_a_picture_too_big_for_a_model_is_refused(workshop: Workshop) -> None:
+    """Our promise: a request that holds it would be refused, now and with every later step."""
+    workshop.file("big.png", PICTURE.ljust(PICTURE_LIMIT_BYTES + 1, b"\0"))
+
+    outcome = await workshop.run(READ, path="big.png")
+
+    assert (said(outcome), outcome.error_code) == (
+        "Error: big.png is a picture of 3,750,001 bytes; 3,750,000 can be shown to you.",
+        "TOO_LARGE",
+    )
 
 
 async def test_text_in_another_coding_is_read_with_a_note(workshop: Workshop) -> None:
