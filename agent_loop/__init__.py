@@ -6,6 +6,7 @@ This is the front door: what other packages use, they import from here.
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.agent.registry import AgentHandle
 from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
+from agent_loop.chosen_model import ask_endpoint
 from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, Usage
 from agent_loop.config.load import Loaded, load_settings, state_dir
 from agent_loop.config.resolve import (
@@ -93,7 +94,7 @@ from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
 from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
-from agent_loop.sign_in import Way, ask_endpoint, model_to_use, open_credentials
+from agent_loop.sign_in import Way, model_to_use, open_credentials
 
 __all__ = [
     "PICTURE_KINDS",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio import to_thread
 
+from agent_loop.chosen_model import first_local_model
 from agent_loop.config.load import Loaded
 from agent_loop.config.resolve import (
     MAKERS,
@@ -27,15 +28,13 @@ from agent_loop.config.resolve import (
     key_missing,
     providers_of,
 )
-from agent_loop.errors import ConfigError, HarnessError, NotFound, ProviderError
+from agent_loop.errors import ConfigError, HarnessError, NotFound
 from agent_loop.record import record, replace
 
 if TYPE_CHECKING:
     from agent_loop.config.credentials import Credentials
 
 FORGET_S: Final = 5.0
-OLLAMA_S: Final = 0.3
-"""Longest wait for a server on this machine to name its models."""
 
 
 @record
@@ -165,7 +164,7 @@ class SignIn:
         if way is None:
             raise NotFound(f"there is no way to sign in called {way_id!r}")
         if not way.needs_key:
-            self._chosen = await self._first_local_model()
+            self._chosen = await first_local_model(self._loaded.settings, self._environ)
         else:
             await self._require_key(way.provider)
             self._chosen = None if self._loaded.settings.agent.model else MAKERS[way.provider]
@@ -217,43 +216,6 @@ class SignIn:
         place = found.key_place
         if place is not None and found.api_key is None and not await self._stored(place):
             raise key_missing(place)
-
-    async def _first_local_model(self) -> str:
-        found = find_provider(self._loaded.settings, self._environ, OLLAMA)
-        try:
-            models = await ask_endpoint(found, OLLAMA_S)
-        except ProviderError as error:
-            raise ConfigError(
-                f"No Ollama answers at {found.base_url}. Start it, or set OLLAMA_HOST to where it runs.",
-                path="OLLAMA_HOST",
-                needs_auth=True,
-            ) from error
-        if not models:
-            raise ConfigError(
-                f"Ollama at {found.base_url} has no model yet: ollama pull qwen3",
-                path="OLLAMA_HOST",
-                needs_auth=True,
-            )
-        return f"{OLLAMA}/{models[0]}"
-
-
-async def ask_endpoint(
-    model: ResolvedModel, timeout_s: float, *, api_key: str | None = None
-) -> tuple[str, ...] | None:
-    """The models the endpoint of `model` names, if it keeps a list.
-
-    Args:
-        api_key: Sent in place of the model's own.
-    Raises:
-        ProviderError: It cannot be reached in time, or refuses the key.
-        ConfigError: The address or the key cannot be one.
-    """
-    # These bring the room of the providers, which nobody waits for at a start.
-    from agent_loop.llm.probe import list_models
-    from agent_loop.llm.providers.endpoint import endpoint_at
-
-    endpoint = endpoint_at(model.provider_name, model.base_url, api_key or model.api_key, timeout_s)
-    return await list_models(endpoint, "anthropic" if model.kind == "anthropic" else "openai", timeout_s)
 
 
 async def model_to_use(loaded: Loaded, environ: Mapping[str, str]) -> str | None:
