@@ -1,11 +1,13 @@
 """A model server on loopback: answers in OpenAI's and Anthropic's events, fast enough never to be waited for.
 
-Answers what the last message asks: `bench deltas=N pause_ms=M`. Prints its port, and leaves when stdin
-closes. HTTP is read just well enough for a client that sends a length with its body.
+Answers what the last message asks: `bench deltas=N pause_ms=M`. `GET …/first` says when the first delta of
+the newest answer was written, by the machine's monotonic clock in seconds. Prints its port, and leaves when
+stdin closes. HTTP is read just well enough for a client that sends a length with its body.
 """
 
 import asyncio
 import sys
+import time
 from typing import Final, NamedTuple
 
 EVENTS_PER_WRITE: Final = 64
@@ -52,11 +54,19 @@ _ANTHROPIC: Final = Format(
 FORMATS: Final = {b"/chat/completions": _OPENAI, b"/v1/messages": _ANTHROPIC}
 """The format by the end of the path."""
 
+FIRST: Final = b"/first"
+
 _NOT_FOUND: Final = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
 
 
 class Connection(asyncio.Protocol):
-    """One connection, kept between requests."""
+    """One connection, kept between requests.
+
+    Attributes:
+        first_at: When one of them last wrote a first delta.
+    """
+
+    first_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -98,6 +108,10 @@ class Connection(asyncio.Protocol):
         asked = body.rfind(ASKED)
         method, path, _ = head.split(b"\r\n")[0].split(b" ")
         said = next((said for end, said in FORMATS.items() if path.endswith(end)), None)
+        if path.endswith(FIRST):
+            at = b"%.9f" % Connection.first_at
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(at), at))
+            return
         if method != b"POST" or said is None or asked < 0:
             self._transport.write(_NOT_FOUND)
             return
@@ -110,6 +124,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(_HEADERS)
         if said.first:
             self._chunk(said.first)
+        Connection.first_at = time.monotonic()
         if pause_s:
             await self._paced(said.event, deltas, pause_s)
         else:

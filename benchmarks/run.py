@@ -22,6 +22,7 @@ from bench.figures import (
     CEILING,
     CROWD,
     FIGURES,
+    FIRST,
     HISTORY,
     LIST,
     PARTS,
@@ -34,11 +35,11 @@ from bench.figures import (
 from bench.model import model_server
 from bench.results import result
 from bench.samples import Samples
-from bench.scenes import alone, ceiling, crowd, history, listing, provider, replay, stall, store
+from bench.scenes import alone, ceiling, crowd, first, history, listing, provider, replay, stall, store
 from bench.sizes import QUICK, Sizes
 from bench.table import as_text, write_json
 
-WITHOUT_ANCHORS = (HISTORY, PROVIDER, STORE, REPLAY, LIST)
+WITHOUT_ANCHORS = (FIRST, HISTORY, PROVIDER, STORE, REPLAY, LIST)
 """Scenes that compare ours with itself, or with something that is no agent."""
 
 
@@ -60,6 +61,9 @@ class Run:
             self._each(ALONE, number, alone.script, lambda _, launch: alone.measure(launch, self._sizes))
             self._each(CEILING, number, None, lambda _, launch: ceiling.measure(launch, self._sizes))
             self._each(CROWD, number, crowd.script, self._crowd)
+            self._each(
+                FIRST, number, None, lambda _, launch: first.measure(launch, self._model_url, self._sizes)
+            )
             self._stall(number)
         if agents := self._agents(PROVIDER):
             provider.measure(agents, self._model_url, self._sizes, rounds, self.samples)

@@ -12,6 +12,7 @@ Without a sign nothing is held against anything; `sdk` shows the ratio all the s
 """
 
 ALONE: Final = "alone"
+FIRST: Final = "first"
 CROWD: Final = "crowd"
 STALL: Final = "stall"
 HISTORY: Final = "history"
@@ -26,6 +27,7 @@ SCENES: Final = {
     "scripted": ALONE,
     "openai": ALONE,
     "anthropic": ALONE,
+    "first": FIRST,
     "provider": PROVIDER,
     "memory": ALONE,
     "cancel": CROWD,
@@ -87,6 +89,15 @@ FIGURES: Final = (
     Figure("openai", OPENAI, "stream.cpu_us", "openai: CPU us per delta", "sdk<=", 0.3, 0.2),
     Figure("anthropic", ANTHROPIC, "stream.per_s", "anthropic: deltas/s", "sdk>=", 2.5, 5),
     Figure("anthropic", ANTHROPIC, "stream.cpu_us", "anthropic: CPU us per delta", "sdk<=", 0.4, 0.2),
+    Figure("first", OPENAI, "first.ms", "server's first byte to our first update, ms, openai", "<=", 5, 1),
+    Figure("first", ANTHROPIC, "first.ms", "- anthropic", "<=", 5, 1),
+    Figure(
+        "first", OPENAI, "first.cold_ms", "cold: session/new answer to the model's first byte, ms, openai"
+    ),
+    Figure("first", ANTHROPIC, "first.cold_ms", "- anthropic"),
+    Figure("first", OPENAI, "first.new_ms", "session/new while a provider warms up, ms, openai"),
+    Figure("first", OPENAI, "first.new_ratio", "- over idle, openai", "<=", 3),
+    Figure("first", ANTHROPIC, "first.new_ratio", "- over idle, anthropic", "<=", 3),
     Figure("provider", OPENAI, "provider.cpu_us", "openai alone: CPU us per delta"),
     Figure("provider", OPENAI, "provider.ratio", "- over the SDK's typed stream", "<=", 0.25),
     Figure("provider", ANTHROPIC, "provider.cpu_us", "anthropic alone: CPU us per delta"),

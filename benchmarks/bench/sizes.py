@@ -14,6 +14,7 @@ class Sizes:
         paced: Deltas of a paced answer in each of the sessions, `pause_ms` apart.
         many_turns: Earlier turns of the long history; `few_turns` of the short one.
         turns: Prompts that one sample of CPU per step is averaged over.
+        firsts: First tokens, and idle sessions, of which one sample is the median.
         events: Facts of the long session that is loaded.
         stored: Sessions that are listed.
         stall_s: How long the client does not read.
@@ -29,6 +30,7 @@ class Sizes:
     many_turns: int = 1_000
     few_turns: int = 10
     turns: int = 20
+    firsts: int = 21
     events: int = 100_000
     stored: int = 10_000
     stall_s: float = 3.0
@@ -43,6 +45,7 @@ QUICK = Sizes(
     many_turns=30,
     few_turns=5,
     turns=3,
+    firsts=3,
     events=1_000,
     stored=60,
     stall_s=0.5,
