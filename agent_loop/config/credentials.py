@@ -6,9 +6,11 @@ in belongs to `vaults`; whether one is asked for at all, to whoever resolves a m
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
-from threading import Lock
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -118,10 +120,19 @@ class Credentials:
     def _ask_keyring(self, provider: str) -> "_Found | None":
         if not self._asking.acquire(timeout=self._keyring_s):
             return None
-        try:
-            return _read(self._keyring, provider)
-        finally:
-            self._asking.release()
+        answer: SimpleQueue[_Found | None] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                answer.put(_read(self._keyring, provider))
+            finally:
+                self._asking.release()
+
+        # A process that is done does not wait for a daemon, as it would for a worker thread.
+        Thread(target=ask, name="keyring", daemon=True).start()
+        with suppress(Empty):
+            return answer.get(timeout=self._keyring_s)
+        return None
 
     async def _in_file(self, provider: str) -> "_Found | None":
         return await to_thread.run_sync(_read, self._file, provider)

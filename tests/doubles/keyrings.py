@@ -46,3 +46,9 @@ class WaitingKeyring(MemoryKeyring):
         self.waiting += 1
         self.unlocked.wait()
         return super().get_password(service, username)
+
+
+class LockedKeyring(WaitingKeyring):
+    """One that a server in another process uses, by its name; nobody comes to unlock it."""
+
+    priority = 1.0

@@ -50,3 +50,26 @@ def test_a_login_in_another_process_opens_the_next_session_and_a_logout_closes_t
     assert server.leave() == 0
     assert "sk-secret" not in str([line.frame for line in editor.transcript])
     assert editor.stderr == ""
+
+
+def test_a_keyring_that_nobody_unlocks_holds_up_neither_a_session_nor_the_doctor(server: Server) -> None:
+    """Contracts 5: bounded; whoever looks for a key goes on without one, and leaves."""
+    server.env["PYTHON_KEYRING_BACKEND"] = "tests.doubles.keyrings.LockedKeyring"
+    editor = server.launch(flags=["--model", "openai/gpt-5"])
+    server.initialize()
+
+    told = editor.call("session/new", {"cwd": str(server.cwd), "mcpServers": []})
+    doctor = subprocess.run(
+        server.argv("--model", "openai/gpt-5", "doctor", "--offline"),
+        capture_output=True,
+        text=True,
+        cwd=server.home,
+        env=server.env,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+    assert told["error"]["code"] == -32000
+    assert doctor.returncode == 1
+    assert "FAIL  key" in doctor.stdout
+    assert server.leave() == 0
