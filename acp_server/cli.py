@@ -49,6 +49,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     why.add_argument("session", metavar="SESSION", help=AN_ID)
     why.add_argument("call", metavar="CALL", help="the id of one of its tool calls")
     why.add_argument("--json", action="store_true", help="for programs")
+    _add_signing_in(commands)
     return parser.parse_args(argv)
 
 
@@ -75,6 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
         from acp_server.why_cli import why
 
         return why(arguments, _settings(arguments))
+    if arguments.command in ("login", "logout"):
+        from acp_server.login_cli import login, logout
+
+        return (login if arguments.command == "login" else logout)(
+            arguments, _settings(arguments), os.environ
+        )
+    if arguments.command == "doctor":
+        from acp_server.doctor_cli import doctor
+
+        return doctor(arguments, _settings(arguments), os.environ)
     from acp_server.demo import demo
 
     return demo()
@@ -131,6 +142,21 @@ def _add_permissions(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--json", action="store_true", help="for programs")
     revoked = commands.add_parser("revoke", allow_abbrev=False, help="forget answers; they are asked again")
     revoked.add_argument("ids", metavar="ID", nargs="+", help="as `list` shows it")
+
+
+def _add_signing_in(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    add = partial(commands.add_parser, allow_abbrev=False)
+    login = add("login", help="store a key for a provider, in the system's keyring where there is one")
+    login.add_argument("provider", metavar="PROVIDER", nargs="?", help="e.g. openai; asked for without one")
+    login.add_argument(
+        "--with-key-from-stdin", action="store_true", help="read the key from stdin, for scripts"
+    )
+    login.add_argument("--no-check", action="store_true", help="store it without asking the provider")
+    logout = add("logout", help="forget stored keys")
+    logout.add_argument("provider", metavar="PROVIDER", nargs="?", help="only this provider's")
+    doctor = add("doctor", help="check all that has to be right, and say what to do")
+    doctor.add_argument("--offline", action="store_true", help="ask nobody on the network")
+    doctor.add_argument("--json", action="store_true", help="for programs")
 
 
 def _settings(arguments: argparse.Namespace) -> "Loaded":

@@ -6,8 +6,17 @@ This is the front door: what other packages use, they import from here.
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.agent.registry import AgentHandle
 from agent_loop.cards import Card, CardCode, CardDiff, CardItem, CardOutput, CardStatus, CardText, Location
+from agent_loop.chosen_model import ask_endpoint
 from agent_loop.chunks import Chunk, Finish, ReasoningDelta, TextDelta, Usage
 from agent_loop.config.load import Loaded, load_settings, state_dir
+from agent_loop.config.resolve import (
+    KeyPlace,
+    ResolvedModel,
+    find_model,
+    find_provider,
+    key_missing,
+    providers_of,
+)
 from agent_loop.errors import (
     Busy,
     ConfigError,
@@ -66,7 +75,14 @@ from agent_loop.events.moments import (
     TurnStarted,
     Warned,
 )
-from agent_loop.harness import Harness, open_grants, open_harness, open_store, same_directory
+from agent_loop.harness import (
+    Harness,
+    find_ripgrep,
+    open_grants,
+    open_harness,
+    open_store,
+    same_directory,
+)
 from agent_loop.jsonvalue import clean_text, thaw_json
 from agent_loop.llm.models import context_of
 from agent_loop.llm.provider import STREAM, ModelRequest
@@ -80,6 +96,7 @@ from agent_loop.session.header import SessionHeader, header_to_json
 from agent_loop.session.invariants import InvariantError, Invariants
 from agent_loop.session.repair import closers
 from agent_loop.session.titles import one_line, title_from
+from agent_loop.sign_in import Way, model_to_use, open_credentials
 from agent_loop.workspace.commands import Command, CommandLost, CommandResult
 from agent_loop.workspace.files import Entry, FileAccess, FileTooLarge, Survey
 from agent_loop.workspace.local_commands import PLAIN_PAGERS, is_secret
@@ -130,6 +147,7 @@ __all__ = [
     "Image",
     "InvariantError",
     "Invariants",
+    "KeyPlace",
     "Loaded",
     "Location",
     "LogRow",
@@ -152,6 +170,7 @@ __all__ = [
     "ReactLoopAgent",
     "ReasoningDelta",
     "RequestRetried",
+    "ResolvedModel",
     "Roots",
     "SessionHeader",
     "SessionMode",
@@ -183,19 +202,28 @@ __all__ = [
     "UsageRecorded",
     "UserMessage",
     "Warned",
+    "Way",
     "Workspace",
+    "ask_endpoint",
     "chunk_to_json",
     "clean_text",
     "closers",
     "context_of",
+    "find_model",
+    "find_provider",
+    "find_ripgrep",
     "header_to_json",
     "is_secret",
+    "key_missing",
     "load_settings",
+    "model_to_use",
     "one_line",
+    "open_credentials",
     "open_grants",
     "open_harness",
     "open_store",
     "picture_kind",
+    "providers_of",
     "replace",
     "row_to_json",
     "same_directory",

@@ -1,16 +1,21 @@
 """From the model that settings name to what runs: its provider, and what is known of it.
 
-Owns which class stands for which kind of provider. Which model is meant belongs to `config.resolve`.
+Owns which class stands for which kind of provider, and how an endpoint is asked before anything runs. Which
+model is meant belongs to `config.resolve`.
 """
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Final, assert_never
 
-from agent_loop.config.resolve import ResolvedModel
-from agent_loop.config.settings import ModelSettings
-from agent_loop.errors import ConfigError
+from agent_loop.config.resolve import OLLAMA, ResolvedModel, find_provider
+from agent_loop.config.settings import ModelSettings, Settings
+from agent_loop.errors import ConfigError, ProviderError
 from agent_loop.llm.models import ModelInfo, Price
 from agent_loop.llm.provider import Provider
 from agent_loop.record import replace
+
+OLLAMA_S: Final = 0.3
+"""Longest wait for a server on this machine to name its models."""
 
 
 def provider_of(model: ResolvedModel) -> Provider:
@@ -49,6 +54,49 @@ def provider_of(model: ResolvedModel) -> Provider:
             return Demo(model.provider_name)
         case _:
             assert_never(model.kind)
+
+
+async def ask_endpoint(
+    model: ResolvedModel, timeout_s: float, *, api_key: str | None = None
+) -> tuple[str, ...] | None:
+    """The models the endpoint of `model` names, if it keeps a list.
+
+    Args:
+        api_key: Sent in place of the model's own.
+    Raises:
+        ProviderError: It cannot be reached in time, or refuses the key.
+        ConfigError: The address or the key cannot be one.
+    """
+    # These bring the room of the providers, which nobody waits for at a start.
+    from agent_loop.llm.probe import list_models
+    from agent_loop.llm.providers.endpoint import endpoint_at
+
+    endpoint = endpoint_at(model.provider_name, model.base_url, api_key or model.api_key, timeout_s)
+    return await list_models(endpoint, "anthropic" if model.kind == "anthropic" else "openai", timeout_s)
+
+
+async def first_local_model(settings: Settings, environ: Mapping[str, str]) -> str:
+    """PROVIDER/NAME of the first model that an Ollama has, on this machine or where OLLAMA_HOST says.
+
+    Raises:
+        ConfigError: With `needs_auth` when none answers within OLLAMA_S, or it has no model.
+    """
+    found = find_provider(settings, environ, OLLAMA)
+    try:
+        models = await ask_endpoint(found, OLLAMA_S)
+    except ProviderError as error:
+        raise ConfigError(
+            f"No Ollama answers at {found.base_url}. Start it, or set OLLAMA_HOST to where it runs.",
+            path="OLLAMA_HOST",
+            needs_auth=True,
+        ) from error
+    if not models:
+        raise ConfigError(
+            f"Ollama at {found.base_url} has no model yet: ollama pull qwen3",
+            path="OLLAMA_HOST",
+            needs_auth=True,
+        )
+    return f"{OLLAMA}/{models[0]}"
 
 
 def info_of(model: ResolvedModel, wanted: ModelSettings | None) -> ModelInfo:

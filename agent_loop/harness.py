@@ -23,7 +23,7 @@ from agent_loop.errors import ConfigError, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
-from agent_loop.llm.registry import LlmRegistry
+from agent_loop.llm.registry import Keyed, LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
 from agent_loop.model_choice import ModelChoice
 from agent_loop.persistence.jsonl import JsonlStore
@@ -35,6 +35,7 @@ from agent_loop.prompt.bundled import bundled_sections
 from agent_loop.prompt.system_prompt import SystemPrompt
 from agent_loop.session.header import SessionHeader
 from agent_loop.session.sessions import Sessions
+from agent_loop.sign_in import SignIn
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.tool import Tool
 from agent_loop.workspace.children import CLOSING_KILL_GRACE_S, Children
@@ -45,6 +46,7 @@ from agent_loop.workspace.roots import Roots
 from agent_loop.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from agent_loop.config.credentials import Credentials
     from agent_loop.plugins.permission.grant_book import GrantBook
 
 log = logging.getLogger(__name__)
@@ -56,20 +58,24 @@ class Harness:
     Attributes:
         children: Every running child process group, for a hard exit.
         behind: Gives a session, by its id, another workspace than the one on this machine; None for that one.
+        sign_in: Who is signed in, and how one can be.
     """
 
-    def __init__(self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup) -> None:
+    def __init__(
+        self, loaded: Loaded, environ: Mapping[str, str], drivers: TaskGroup, keys: "Credentials | None"
+    ) -> None:
         self._loaded = loaded
         self._drivers = drivers
         self._spill = str(loaded.state_dir / "spill")
-        self._warming = False
+        self._warming = self._watching_keys = False
         self.children = Children()
         self.behind: Callable[[str, Workspace], Workspace] | None = None
         self.bus = Bus()
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
         self.llm = LlmRegistry(self.bus)
-        self.models = ModelChoice(self.bus, self.llm, loaded.settings, environ)
+        self.sign_in = SignIn(loaded, environ, keys)
+        self.models = ModelChoice(self.bus, self.llm, loaded.settings, self.sign_in)
         self.tools = ToolRegistry(self.bus, _bundled_tools)
         self.prompt = SystemPrompt(self.bus)
         self._store: Store | ConfigError = loaded.error or _open_store(loaded)
@@ -132,7 +138,7 @@ class Harness:
             HarnessError: `cwd` (code CWD), or one of `additional` (code ROOT), is no directory.
             StoreError: The session could not be stored.
         """
-        new = NewAgent(new_id(), cwd, additional=additional, options=self._options())
+        new = NewAgent(new_id(), cwd, additional=additional, options=await self._options())
         # Storing is not interrupted; a request cancelled by now shall leave nothing.
         await anyio.lowlevel.checkpoint_if_cancelled()
         return await self._factory.create(new, partial(_require_directories, cwd, *additional))
@@ -151,9 +157,9 @@ class Harness:
         Raises:
             ConfigError, NotFound, StoreError, Duplicate: See `create_session` and `AgentFactory.resume`.
         """
-        options = self._options()
+        options = await self._options()
         await to_thread.run_sync(_require_directories, None, *additional)
-        return await self._factory.resume(session_id, options, check, additional)
+        return await self._look_for_key(await self._factory.resume(session_id, options, check, additional))
 
     async def fork_session(
         self,
@@ -163,10 +169,10 @@ class Harness:
         additional: tuple[str, ...] = (),
     ) -> AgentHandle:
         """A fresh session that begins with another's whole turns; raises what `resume_session` does."""
-        options = self._options()
+        options = await self._options()
         await to_thread.run_sync(_require_directories, cwd, *additional)
         new = NewAgent(new_id(), cwd, additional=additional, options=options)
-        return await self._factory.fork(parent_id, new, check)
+        return await self._look_for_key(await self._factory.fork(parent_id, new, check))
 
     def hasten(self) -> None:
         """The process is about to end: running commands get less time to leave."""
@@ -195,23 +201,57 @@ class Harness:
         return handles
 
     async def _configured(self, entry: AgentEntry) -> AgentHandle:
-        options = self._options(entry.model, entry.system_prompt)
+        options = await self._options(entry.model, entry.system_prompt)
         if entry.resume_session_id:
-            handle = await self.agents.resume(entry.resume_session_id, options)
+            handle = await self._look_for_key(await self.agents.resume(entry.resume_session_id, options))
             if news := self.models.restore(handle.agent):
                 log.warning("the configured agent %s: %s", entry.id, news)
             return handle
         return await self.agents.create(NewAgent(f"{entry.id}-session-{new_id()}", options=options))
 
-    def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
+    async def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
         if isinstance(self._store, ConfigError):
             raise self._store
-        return self.models.options(model, system_prompt)
+        resolved = await self.sign_in.resolve(model)
+        options = self.models.options(resolved, system_prompt)
+        provider = self.llm.get(resolved.provider_name)
+        if isinstance(provider, Keyed):
+            provider.use_key(resolved.api_key)
+        self._watch_keys()
+        return options
+
+    async def _look_for_key(self, handle: AgentHandle) -> AgentHandle:
+        """The session its person chose another model for needs that model's key before it goes on."""
+        chosen = handle.agent.session.log.model
+        if chosen is not None:
+            # Whoever cancels now has an open session, which must reach them; the look is bounded.
+            with anyio.CancelScope(shield=True):
+                await self.sign_in.look(chosen.model)
+        return handle
+
+    def _watch_keys(self) -> None:
+        if self._watching_keys:
+            return
+        # Imported with the first session: everybody waits for the start.
+        from agent_loop.plugins import new_key
+
+        self._watching_keys = True
+        new_key.activate(self.plugin_scope(), self._renew_key)
+
+    async def _renew_key(self, name: str) -> None:
+        provider = self.llm.get(name) if self.llm.has(name) else None
+        if not isinstance(provider, Keyed):
+            return
+        newer = await self.sign_in.newer_key(name, refused=provider.api_key)
+        if newer is not None:
+            provider.use_key(newer)
 
     async def _load(self) -> None:
         await to_thread.run_sync(_import_for_a_prompt)
         self.tools.load()
-        await self.models.load()
+        options = await self._options()
+        await self.sign_in.look_around()
+        await self.models.load(options.model)
 
     def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
         commands = LocalCommands(self.children, self._spill)
@@ -226,10 +266,16 @@ class Harness:
 
 
 @asynccontextmanager
-async def open_harness(loaded: Loaded, environ: Mapping[str, str] = os.environ) -> AsyncIterator[Harness]:
-    """Run a harness for as long as the context lasts; sessions must be disposed before it ends."""
+async def open_harness(
+    loaded: Loaded, environ: Mapping[str, str] = os.environ, *, keys: "Credentials | None" = None
+) -> AsyncIterator[Harness]:
+    """Run a harness for as long as the context lasts; sessions must be disposed before it ends.
+
+    Args:
+        keys: Where stored keys are looked for; None for where this person keeps them.
+    """
     async with anyio.create_task_group() as drivers:
-        harness = Harness(loaded, environ, drivers)
+        harness = Harness(loaded, environ, drivers, keys)
         try:
             yield harness
         finally:
@@ -259,6 +305,14 @@ def open_grants(loaded: Loaded) -> "GrantBook":
     from agent_loop.plugins.permission.grant_book import GrantBook
 
     return GrantBook(loaded.state_dir)
+
+
+def find_ripgrep() -> str | None:
+    """Where the ripgrep is that searches; None where projects cannot be searched."""
+    # With it come all the tools.
+    from agent_loop.tools.bundled.ripgrep import ripgrep_path
+
+    return ripgrep_path()
 
 
 async def same_directory(one: str, other: str) -> bool:

@@ -6,14 +6,13 @@ Owns what can be chosen, the change, and its return after a restart. What it tak
 
 import logging
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Final, get_args
 
 from agent_loop.agent.agent import AgentOptions, ReactLoopAgent
 from agent_loop.chosen_model import info_of, provider_of
-from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.config.resolve import ResolvedModel, providers_of
 from agent_loop.config.settings import Settings
 from agent_loop.errors import ConfigError, ProviderError
 from agent_loop.events.bus import Bus
@@ -21,6 +20,7 @@ from agent_loop.events.facts import SessionModel, ThoughtLevel
 from agent_loop.events.moments import ModelsListed
 from agent_loop.llm.registry import LlmRegistry
 from agent_loop.record import record, replace
+from agent_loop.sign_in import SignIn
 
 log = logging.getLogger(__name__)
 
@@ -50,21 +50,20 @@ class ModelState:
 class ModelChoice:
     """The models of one harness."""
 
-    def __init__(self, bus: Bus, llm: LlmRegistry, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(self, bus: Bus, llm: LlmRegistry, settings: Settings, sign_in: SignIn) -> None:
         self._bus = bus
         self._llm = llm
         self._settings = settings
-        self._environ = environ
+        self._sign_in = sign_in
         self._listed: dict[str, tuple[str, ...]] = {}
 
-    def options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
-        """How an agent works by the settings, with another model or system prompt perhaps.
+    def options(self, resolved: ResolvedModel, system_prompt: str | None = None) -> AgentOptions:
+        """How an agent works by the settings with this model, and another system prompt perhaps.
 
         Raises:
-            ConfigError: No usable model is chosen, or `model` is none.
+            ConfigError: What it takes to reach the model is not installed, or its address is none.
         """
         settings = self._settings
-        resolved = resolve_model(settings, self._environ, model=model)
         if not self._llm.has(resolved.provider_name):
             self._llm.register(provider_of(resolved))
         name = _name(resolved)
@@ -90,7 +89,7 @@ class ModelChoice:
         """
         if model == agent.options.model:
             return
-        chosen = self.options(model)
+        chosen = self.options(self._known(model))
         kept = agent.options.thought if chosen.info.reasoning else None
         self._change(agent, replace(agent.options, model=chosen.model, info=chosen.info, thought=kept))
 
@@ -113,20 +112,20 @@ class ModelChoice:
         if chosen is None:
             return None
         try:
-            options = self.options(chosen.model)
+            options = self.options(self._known(chosen.model))
         except ConfigError as error:
             return f"This session's model {chosen.model} is not there, {agent.options.model} answers: {error}"
         thought = chosen.thought if options.info.reasoning else None
         agent.options = replace(agent.options, model=options.model, info=options.info, thought=thought)
         return None
 
-    async def load(self) -> None:
-        """Do what the first prompt would have to wait for, then ask the provider for its models.
+    async def load(self, model: str) -> None:
+        """Do what its first prompt would have to wait for, then ask the provider for its models.
 
         Raises:
-            ConfigError: The settings name no usable model.
+            NotFound: Its provider was not reached yet.
         """
-        provider = self._llm.get(self.options().model.partition("/")[0])
+        provider = self._llm.get(model.partition("/")[0])
         await provider.load()
         try:
             listed = tuple(name for name in await provider.models() if not _NO_CHAT.search(name))
@@ -136,6 +135,11 @@ class ModelChoice:
         if listed:
             self._listed[provider.name] = listed
             self._bus.emit(ModelsListed(provider.name))
+
+    def _known(self, model: str) -> ResolvedModel:
+        """Raises ConfigError when its name leads nowhere, or its key is not known."""
+        reached = self._llm.has(model.partition("/")[0])
+        return self._sign_in.known(model, needs_key=not reached)
 
     def _change(self, agent: ReactLoopAgent, options: AgentOptions) -> None:
         agent.options = options
@@ -148,11 +152,11 @@ class ModelChoice:
         first, last = (chosen, *settings.models), (current,)
         names: dict[str, None] = {}
         mine = chosen.partition("/")[0]
-        for provider in sorted(settings.providers, key=lambda name: name != mine):
+        for provider in sorted(providers_of(settings), key=lambda name: name != mine):
             reached = self._reached(provider)
             if reached is None:
                 continue
-            listed = self._listed.get(provider) or _known(reached)
+            listed = self._listed.get(provider) or _in_catalogue(reached)
             of_all = (*first, *(f"{provider}/{name}" for name in listed), *last)
             names.update(dict.fromkeys(name for name in of_all if name.startswith(f"{provider}/")))
         return tuple(names) or (current,)
@@ -160,7 +164,7 @@ class ModelChoice:
     def _reached(self, provider: str) -> ResolvedModel | None:
         """A model of that provider, whose name does not matter; None when it cannot be asked."""
         try:
-            model = resolve_model(self._settings, self._environ, model=f"{provider}/any")
+            model = self._known(f"{provider}/any")
         except ConfigError:
             return None
         if self._llm.has(provider):
@@ -174,7 +178,7 @@ def _name(model: ResolvedModel) -> str:
     return f"{model.provider_name}/{model.model}"
 
 
-def _known(model: ResolvedModel) -> tuple[str, ...]:
+def _in_catalogue(model: ResolvedModel) -> tuple[str, ...]:
     """What the maker has, as far as we know; of anybody else's place nothing is known."""
     if not model.from_maker:
         return ()

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from acp_server.bridge.connection import Connection
+from acp_server.methods.authenticate import auth_methods
 from acp_server.wire.client import client_in
 from acp_server.wire.params import InitializeParams, read
 
@@ -17,7 +18,9 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
     """Negotiate: we speak version 1 and say so, whatever was asked. May be called again."""
     request = read(InitializeParams, params)
     connection.initialized = True
-    connection.meet(client_in(request.clientCapabilities))
+    client = client_in(request.clientCapabilities)
+    connection.meet(client)
+    ways = connection.harness.sign_in.ways()
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "agentInfo": {"name": "acp-agent-server", "title": "ACP Agent Server", "version": own_version()},
@@ -33,11 +36,12 @@ def initialize(connection: Connection, /, **params: Any) -> dict[str, Any]:
                 "fork": {},
                 "additionalDirectories": {},
             },
+            **({"auth": {"logout": {}}} if ways else {}),
             "_meta": {
                 "agent_loop": {"steer": True, "rename": True, "events": True, "unstable": ["session/fork"]}
             },
         },
-        "authMethods": [],
+        "authMethods": auth_methods(ways, terminal=client.logs_in),
     }
 
 

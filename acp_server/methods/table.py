@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from acp_server.bridge.connection import Connection
 from acp_server.errors import INVALID_REQUEST, RpcError
-from acp_server.methods.authenticate import authenticate
+from acp_server.methods.authenticate import authenticate, logout
 from acp_server.methods.cancel_request import cancel_request
 from acp_server.methods.initialize import initialize
 from acp_server.methods.rename import rename
@@ -26,6 +26,7 @@ Method = Callable[..., Any]
 
 _AFTER_INITIALIZE: Final[dict[str, Method]] = {
     "authenticate": authenticate,
+    "logout": logout,
     "session/new": session_new,
     "session/load": session_load,
     "session/resume": session_resume,

@@ -14,6 +14,7 @@ class Client:
     Attributes:
         reads, writes: Its files, unsaved buffers among them, each by itself.
         terminals: It runs commands in terminals of its own.
+        logs_in: It runs logins in a terminal.
         draws_terminals: It draws a terminal of what it is told of a command that runs here (`_meta`, a
             convention among editors).
         events: It wants to be told of every `agent/*` moment.
@@ -22,6 +23,7 @@ class Client:
     reads: bool = False
     writes: bool = False
     terminals: bool = False
+    logs_in: bool = False
     draws_terminals: bool = False
     events: bool = False
 
@@ -32,6 +34,7 @@ def client_in(capabilities: Any) -> Client:
         reads=_is_true(capabilities, "fs", "readTextFile"),
         writes=_is_true(capabilities, "fs", "writeTextFile"),
         terminals=_is_true(capabilities, "terminal"),
+        logs_in=_is_true(capabilities, "auth", "terminal"),
         draws_terminals=_is_true(capabilities, "_meta", "terminal_output"),
         events=_is_true(capabilities, "_meta", "agent_loop", "events"),
     )

@@ -82,7 +82,7 @@ class Loaded:
         state_dir: Where sessions and logs are kept.
         log_level: One of `LOG_LEVELS`.
         trace: File to write both directions to, or None.
-        warnings: Sentences for a person, one for each key nobody reads.
+        warnings: Sentences for a person: keys nobody reads, and a secret everybody can.
         error: Why no session can be made with these settings; None when one can.
     """
 
@@ -143,10 +143,7 @@ def load_settings(*, flags: Mapping[str, str | None], environ: Mapping[str, str]
         state_dir=state_dir,
         log_level=log_level,
         trace=_path(trace.value, environ) if trace else None,
-        warnings=tuple(
-            f"Nothing reads the key {dotted(key)} ({file.path}, line {file.line(key)})."
-            for key in _unread(file.data)
-        ),
+        warnings=(*_exposed(settings, file), *_unread_in_words(file)),
         error=error,
         _file=file,
         _given=given,
@@ -225,6 +222,21 @@ def _in_our_words(wrong: ErrorDetails, file: TomlFile, given: Mapping[str, _Give
 def _shown(value: object) -> str:
     text = repr(value)
     return f", not {text}" if len(text) <= _LONGEST_SHOWN_CHARS else ""
+
+
+def _exposed(settings: Settings, file: TomlFile) -> Iterator[str]:
+    if not any(provider.api_key for provider in settings.providers.values()):
+        return
+
+    from agent_loop.private_file import readable_by_others  # everybody waits for the start, few have one
+
+    if readable_by_others(file.path):
+        yield f"Others on this machine can read the key in {file.path}: chmod 600 {file.path}"
+
+
+def _unread_in_words(file: TomlFile) -> Iterator[str]:
+    for key in _unread(file.data):
+        yield f"Nothing reads the key {dotted(key)} ({file.path}, line {file.line(key)})."
 
 
 def _unread(data: Json) -> Iterator[Key]:

@@ -96,6 +96,7 @@ _Variable = Annotated[
     Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
     _must_be("the name of an environment variable, never the key itself"),
 ]
+_Key = Annotated[str, _must_be("text, the key itself")]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _must_be("a number of seconds greater than 0")]
 _Tokens = Annotated[int, Field(ge=1), _must_be("a whole number of tokens of at least 1")]
 _Flag = Annotated[bool, _must_be("true or false")]
@@ -153,6 +154,7 @@ class ProviderSettings(_Table):
     Attributes:
         base_url: Up to and without `/chat/completions` or `/v1/messages`; None for its usual place.
         api_key_env: Variable that holds the key; None for the usual one, if any.
+        api_key: The key itself, where the variable holds none.
         idle_timeout_s: Longest silence of a running answer.
         max_tokens: For `anthropic`, the longest answer, thoughts included; None for the default.
         thinking: For `anthropic`, `adaptive` or the most tokens for thoughts; None for the default.
@@ -163,6 +165,7 @@ class ProviderSettings(_Table):
     kind: _Kind
     base_url: _Url | None = None
     api_key_env: _Variable | None = None
+    api_key: _Key | None = Field(default=None, repr=False)
     idle_timeout_s: _Seconds = 120.0
     max_tokens: _Tokens | None = None
     thinking: _Thinking | None = None

@@ -22,11 +22,11 @@ _LINE: Final = re.compile(r"\(at line (\d+),")
 
 @dataclass
 class TomlFile:
-    """What a file says."""
+    """What a file says, never shown: a key may stand in it."""
 
     path: Path
-    text: str = ""
-    data: Json = field(default_factory=dict)
+    text: str = field(default="", repr=False)
+    data: Json = field(default_factory=dict, repr=False)
 
     def line(self, key: Key) -> int | None:
         """The line that sets `key`, counted from 1, or else the nearest table or value around it."""

@@ -7,6 +7,7 @@ a call is decided by the bus.
 import logging
 from collections.abc import AsyncIterator
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 import anyio
 
@@ -19,6 +20,22 @@ from agent_loop.llm.provider import STREAM, ModelRequest, Provider
 CLOSE_GRACE_S = 1.0
 
 _log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """The part of a provider that can be given another key while it runs."""
+
+    @property
+    def api_key(self) -> str | None:
+        """The key that the next request is sent with."""
+
+    def use_key(self, api_key: str | None) -> None:
+        """Send another key from the next request on; answers under way are not disturbed.
+
+        Raises:
+            ConfigError: The key cannot be one.
+        """
 
 
 class LlmRegistry:

@@ -35,7 +35,9 @@ _LONGEST_PAUSE_S = 0.05
 PLAIN_PAGERS: Final = {"PAGER": "cat", "GIT_PAGER": "cat"}
 PLAIN_OUTPUT: Final = {"NO_COLOR": "1", "TERM": "dumb", **PLAIN_PAGERS}
 # Git refuses to run when the count of its settings names keys that were taken away, so those go together.
-_SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|^GIT_CONFIG_(COUNT$|VALUE_)", re.IGNORECASE)
+_SECRET = re.compile(
+    "KEY(?!RING|BOARD)|SECRET|TOKEN|PASSWORD|CREDENTIAL|^GIT_CONFIG_(COUNT$|VALUE_)", re.IGNORECASE
+)
 
 OnOutput = Callable[[str, bool], None]
 

@@ -249,9 +249,10 @@ async def test_a_store_that_is_not_installed_is_said_when_it_is_needed(
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     settings = loaded(tmp_path / "state", DEMO + '[store]\nurl = "postgresql://x"\n')
     async with open_harness(settings, {}) as harness:
-        for needed in (lambda: harness.store, lambda: harness._options()):
-            with pytest.raises(ConfigError, match="pip install"):
-                needed()
+        with pytest.raises(ConfigError, match="pip install"):
+            _ = harness.store
+        with pytest.raises(ConfigError, match="pip install"):
+            await harness.create_session(str(tmp_path))
 
 
 @pytest.mark.parametrize(

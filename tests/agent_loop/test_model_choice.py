@@ -123,7 +123,11 @@ async def test_what_the_endpoint_lists_is_offered_without_what_answers_nobody(
 
 @pytest.mark.parametrize("answer", [ProviderError("server", "down"), ()])
 async def test_an_endpoint_that_lists_nothing_leaves_what_is_known(
-    opened: Open, monkeypatch: pytest.MonkeyPatch, answer: object, caplog: pytest.LogCaptureFixture
+    opened: Open,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: object,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Our promise: a list is a convenience; without it the session works as before."""
 
@@ -138,14 +142,16 @@ async def test_an_endpoint_that_lists_nothing_leaves_what_is_known(
     monkeypatch.setattr(OpenAICompatible, "load", load)
     monkeypatch.setattr(OpenAICompatible, "models", models)
     async with opened(model("openai/x"), KEYS) as harness:
+        handle = await session(harness, tmp_path)
         heard: list[ModelsListed] = []
         harness.bus.on(ModelsListed, heard.append)
 
         with caplog.at_level(logging.INFO):
-            await harness.models.load()
+            await harness.models.load("openai/x")
 
         assert heard == []
         assert ("openai did not say which models it has: down" in caplog.text) == bool(answer)
+        await handle.dispose()
 
 
 async def test_a_configured_agent_whose_chosen_model_is_gone_says_so_in_the_log(

@@ -19,6 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({FRONT_DOOR}),
     frozenset({"harness"}),
     frozenset({"model_choice"}),
+    frozenset({"sign_in"}),
     frozenset({"chosen_model"}),
     frozenset({"loop", "plugins"}),
     frozenset({"agent"}),
@@ -28,7 +29,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # Facts carry chunks and cards, so these stand below `events` rather than in llm and tools.
     frozenset({"cards", "chunks"}),
     frozenset({"messages"}),
-    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs", "pictures"}),
+    frozenset({"ids", "errors", "clock", "jsonvalue", "record", "globs", "pictures", "private_file"}),
 )
 NEIGHBOURS = frozenset({("tools", "workspace")})
 
@@ -46,7 +47,12 @@ PURE = (
     "acp_server/wire/*",
 )
 
-_HTTP = ("agent_loop/llm/providers/*", "agent_loop/workspace/fetch.py", "agent_loop/plugins/mcp/*")
+_HTTP = (
+    "agent_loop/llm/providers/*",
+    "agent_loop/llm/probe.py",
+    "agent_loop/workspace/fetch.py",
+    "agent_loop/plugins/mcp/*",
+)
 
 # Library → the only files that may import it.
 HOMES: dict[str, tuple[str, ...]] = {
@@ -56,6 +62,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "httpx": _HTTP,
     "httpx2": _HTTP,
     "mcp": ("agent_loop/plugins/mcp/*",),
+    "keyring": ("agent_loop/config/vaults.py",),
     "pathspec": ("agent_loop/globs.py",),
     "asyncpg": ("agent_loop/persistence/postgres*.py",),
     "acp": (),  # the public SDK is a test dependency
@@ -73,6 +80,8 @@ MAY_PRINT = (
     "acp_server/sessions_cli.py",
     "acp_server/permissions_cli.py",
     "acp_server/why_cli.py",
+    "acp_server/login_cli.py",
+    "acp_server/doctor_cli.py",
 )
 
 

@@ -138,7 +138,7 @@ class ProviderServer:
         if reply is None:
             return Reply(status=500, body=b'{"error": {"message": "the test has planned no reply"}}')
 
-        if problem := self._problem(request.body):
+        if request.body is not None and (problem := self._problem(request.body)):
             error = {"message": problem, "type": "invalid_request_error"}
             return Reply(status=400, body=json.dumps({"error": error}).encode())
 

@@ -54,12 +54,15 @@ class Places:
         path.write_text("".join(json.dumps(line) + "\n" for line in script), "utf-8")
         scripted = {"kind": "scripted", "script": str(path), "control": control}
         ours = {"format": 1, "agent": {"model": "scripted/script"}, "providers": {"scripted": scripted}}
-        (self.state / "config.toml").write_text(as_toml(overlaid(ours, golden.settings)), "utf-8")
+        config = self.state / "config.toml"
+        config.write_text(as_toml(overlaid(ours, golden.settings)), "utf-8")
+        config.chmod(0o600)  # a warning of a key that others can read must not hang on who runs this
 
     def environment(self) -> dict[str, str]:
         """What the server process inherits: enough to run, and to be measured when coverage asks."""
         kept = {k: v for k, v in os.environ.items() if k.startswith(("COVERAGE_", "COV_CORE_"))}
         own = {"HOME": str(self.home), "LC_ALL": "C", "TZ": "UTC", "PYTHONPATH": str(_ROOT)}
+        own["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
         return {**kept, **own, "PATH": os.environ.get("PATH", os.defpath)}
 
 

@@ -24,6 +24,7 @@ Model = Any  # a model class, or a union of some
 AGENT: dict[str, tuple[tuple[Model, ...], Model | None]] = {
     "initialize": ((s.InitializeRequest,), s.InitializeResponse),
     "authenticate": ((s.AuthenticateRequest,), s.AuthenticateResponse),
+    "logout": ((s.LogoutRequest,), s.LogoutResponse),
     "session/new": ((s.NewSessionRequest,), s.NewSessionResponse),
     "session/load": ((s.LoadSessionRequest,), s.LoadSessionResponse),
     "session/resume": ((s.ResumeSessionRequest,), s.ResumeSessionResponse),

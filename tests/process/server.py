@@ -51,6 +51,7 @@ class Server:
             place.mkdir()
         kept = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         own = {"HOME": str(self.home), "LC_ALL": "C", "PYTHONPATH": str(ROOT)}
+        own["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
         self.env: dict[str, str] = {**kept, **own, "PATH": os.environ.get("PATH", os.defpath)}
         self.marker = f"600.{uuid.uuid4().int % 10**9:09}"
         self.editor: Editor

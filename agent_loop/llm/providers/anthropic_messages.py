@@ -123,15 +123,16 @@ class Anthropic(SdkProvider):
         import anthropic
         import httpx2
 
-        key = self._endpoint.api_key
         client = anthropic.AsyncAnthropic(
             base_url=self._endpoint.base_url.removesuffix("/v1"),
             # With none the SDK would look for one in the environment and on the disk.
-            api_key=key or "none",
+            api_key="none",
             max_retries=0,
             timeout=httpx2.Timeout(self._endpoint.idle_timeout_s, connect=CONNECT_TIMEOUT_S),
             open_telemetry=False,
         )
         # What the environment holds for Anthropic is no business of another endpoint's, so all is said here.
-        headers: dict[str, Any] = {"Authorization": anthropic.omit, "X-Api-Key": anthropic.omit}
-        return Sdk(anthropic, client, headers if key is None else {**headers, **client.auth_headers})
+        return Sdk(anthropic, client, {"Authorization": anthropic.omit})
+
+    def _key_headers(self, sdk: Sdk) -> dict[str, Any]:
+        return {"X-Api-Key": self._endpoint.api_key or sdk.module.omit}

@@ -45,17 +45,20 @@ class OpenAICompatible(SdkProvider):
         import httpx2
         import openai
 
-        # What the environment holds for OpenAI is no business of another endpoint's, so all is said here.
-        key = self._endpoint.api_key
-        headers: dict[str, Any] = {"Authorization": openai.omit if key is None else f"Bearer {key}"}
+        headers: dict[str, Any] = {}
 
         if not self._is_openai:
-            headers |= {"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit}
+            headers = {"OpenAI-Organization": openai.omit, "OpenAI-Project": openai.omit}
 
         client = openai.AsyncOpenAI(
             base_url=self._endpoint.base_url,
-            api_key=key or "none",
+            # With none the SDK would look for one in the environment, which holds it for another endpoint.
+            api_key="none",
             max_retries=0,
             timeout=httpx2.Timeout(self._endpoint.idle_timeout_s, connect=CONNECT_TIMEOUT_S),
         )
         return Sdk(openai, client, headers)
+
+    def _key_headers(self, sdk: Sdk) -> dict[str, Any]:
+        key = self._endpoint.api_key
+        return {"Authorization": sdk.module.omit if key is None else f"Bearer {key}"}

@@ -24,7 +24,7 @@ from anyio import to_thread
 from agent_loop.chunks import Chunk
 from agent_loop.errors import Disposed, ProviderError
 from agent_loop.llm.provider import ModelRequest
-from agent_loop.llm.providers.endpoint import Endpoint
+from agent_loop.llm.providers.endpoint import Endpoint, endpoint_at
 from agent_loop.llm.providers.failures import from_library, malformed
 from agent_loop.llm.providers.sse import EventStream
 from agent_loop.record import record
@@ -75,7 +75,7 @@ class Sdk:
     Attributes:
         module: The package, for its error classes.
         client: Its asynchronous client; both SDKs are made by one generator, and their types share no name.
-        headers: Sent with each request, over what the client would send.
+        headers: Sent with each request, over what the client would send; the key comes on top.
     """
 
     module: Any
@@ -84,7 +84,7 @@ class Sdk:
 
 
 class SdkProvider(ABC):
-    """A provider; one object is one endpoint with one key."""
+    """A provider; one object is one endpoint with one key at a time."""
 
     path: ClassVar[str]
     """Where requests go, below the client's base URL."""
@@ -104,6 +104,10 @@ class SdkProvider(ABC):
         """Import the SDK and make a client that never retries by itself; runs in a worker thread."""
 
     @abstractmethod
+    def _key_headers(self, sdk: Sdk) -> dict[str, Any]:
+        """What proves who asks, for the key the endpoint has now."""
+
+    @abstractmethod
     def _body(self, request: ModelRequest) -> bytes:
         """The request in the format's words."""
 
@@ -114,6 +118,20 @@ class SdkProvider(ABC):
     def _mended(self, request: ModelRequest, refused: ProviderError) -> bytes | None:
         """The request in other words, where those were at fault that it was refused for; else None."""
         return None
+
+    @property
+    def api_key(self) -> str | None:
+        """The key that the next request is sent with."""
+        return self._endpoint.api_key
+
+    def use_key(self, api_key: str | None) -> None:
+        """Send another key from the next request on; answers under way are not disturbed.
+
+        Raises:
+            ConfigError: The key cannot be one.
+        """
+        here = self._endpoint
+        self._endpoint = endpoint_at(here.name, here.base_url, api_key, here.idle_timeout_s)
 
     async def load(self) -> None:
         """Import the SDK and make the client, in a worker thread that a cancelled caller leaves behind."""
@@ -168,7 +186,7 @@ class SdkProvider(ABC):
             response = await sdk.client.get(
                 self.models_path,
                 cast_to=httpx2.Response,
-                options={"headers": sdk.headers, "timeout": MODELS_S},
+                options={"headers": self._headers(sdk), "timeout": MODELS_S},
             )
         except Exception as error:
             if failure := from_library(self._endpoint, error, sdk.module):
@@ -206,7 +224,7 @@ class SdkProvider(ABC):
                 self.path,
                 content=body,
                 cast_to=httpx2.Response,
-                options={"headers": sdk.headers},
+                options={"headers": self._headers(sdk)},
                 stream=True,
             )
         except Exception as error:
@@ -215,6 +233,9 @@ class SdkProvider(ABC):
             raise
 
         return response
+
+    def _headers(self, sdk: Sdk) -> dict[str, Any]:
+        return {**sdk.headers, **self._key_headers(sdk)}
 
     def _open_sdk(self) -> Sdk:
         if self._sdk is None or self._closed:

@@ -7,7 +7,6 @@
 It blocks: call it in a worker thread.
 """
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,14 +16,11 @@ from typing import Any, Final
 import orjson
 
 from agent_loop.errors import HarnessError
-from agent_loop.ids import new_id
 from agent_loop.plugins.permission.grants import Grant, grant_from_json, grant_to_json
+from agent_loop.private_file import claimed, replace_whole
 
 FORMAT: Final = 1
 FILE_NAME: Final = "permissions.json"
-
-_FILE_MODE: Final = 0o600
-_FOLDER_MODE: Final = 0o700
 
 Grants = Mapping[str, tuple[Grant, ...]]
 """Remembered answers by the real path of their project, the oldest first."""
@@ -89,15 +85,10 @@ class GrantBook:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, tuple[Grant, ...]]]:
         try:
-            self._path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with claimed(self._path):
                 grants = dict(self.all())
                 yield grants
                 self._write(grants)
-            finally:
-                os.close(lock)
         except OSError as error:
             raise self._trouble(error) from error
 
@@ -108,15 +99,7 @@ class GrantBook:
         text = orjson.dumps(
             {"format": FORMAT, "projects": projects}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         )
-        draft = self._path.with_suffix(f".{new_id()}")
-        try:
-            with open(draft, "xb", opener=_private) as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self._path)
-        finally:
-            draft.unlink(missing_ok=True)
+        replace_whole(self._path, text)
 
     def _parsed(self) -> Grants:
         try:
@@ -147,7 +130,3 @@ def _listed(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError("not a list")
     return value
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, _FILE_MODE)

@@ -9,13 +9,14 @@ from acp_server.wire.client import Client, client_in
 ALL = {
     "fs": {"readTextFile": True, "writeTextFile": True},
     "terminal": True,
+    "auth": {"terminal": True},
     "_meta": {"terminal_output": True, "agent_loop": {"events": True}},
 }
 
 
 def test_what_is_said_plainly_is_taken() -> None:
     """ACP, initialization: client capabilities, each by itself."""
-    assert client_in(ALL) == Client(True, True, True, True, True)
+    assert client_in(ALL) == Client(True, True, True, True, True, True)
     assert client_in({"fs": {"readTextFile": True}}) == Client(reads=True)
     assert client_in({"fs": {"writeTextFile": True}}) == Client(writes=True)
     assert client_in({"terminal": True}) == Client(terminals=True)

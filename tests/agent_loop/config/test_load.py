@@ -190,7 +190,7 @@ colour = "red"
 [agent]
 modle = "a/b"
 [providers.openai]
-api_key = "secret"
+key = "secret"
 [[agents]]
 id = "a"
 [[agents]]
@@ -221,7 +221,7 @@ context_window = 3
             ("store.uri", 12),
             ("permission.rulez", 14),
             ("plugins.retry.patience", 18),
-            ("providers.openai.api_key", 5),
+            ("providers.openai.key", 5),
             ("models.openai/gpt-5.window", 20),
             ("agents[1].role", 10),
         ]
@@ -501,3 +501,17 @@ print(sorted({"openai", "httpx", "httpx2", "jsonschema"} & set(sys.modules)))
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=30)
 
     assert (done.stdout, done.stderr, done.returncode) == ("[]\n[]\n", "", 0)
+
+
+def test_a_key_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    """Issue, sign-in: a key in the settings; the warning says what to do and not the key."""
+    path = tmp_path / "config.toml"
+    path.write_text('format = 1\n[providers.openai]\napi_key = "sk-secret"\n')
+    path.chmod(0o640)
+    exposed = load_settings(flags={}, environ={}, state_dir=tmp_path)
+    path.chmod(0o600)
+    private = load_settings(flags={}, environ={}, state_dir=tmp_path)
+
+    assert exposed.warnings == (f"Others on this machine can read the key in {path}: chmod 600 {path}",)
+    assert private.warnings == ()
+    assert "sk-secret" not in repr(private)

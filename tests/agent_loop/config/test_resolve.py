@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_loop.config.resolve import ResolvedModel, resolve_model
+from agent_loop.config.resolve import KeyPlace, ResolvedModel, key_missing, origin_of, resolve_model
 from agent_loop.config.settings import Settings
 from agent_loop.errors import ConfigError
 
@@ -31,6 +31,7 @@ def test_the_built_in_provider_takes_its_key_and_place_from_the_environment() ->
         script=None,
         control=None,
         from_maker=True,
+        key_place=KeyPlace("openai", "OPENAI_API_KEY", "https://api.openai.com", wanted=True, required=True),
     )
     assert (moved.base_url, moved.from_maker) == ("https://other.example/v1", False)
     assert "'k'" not in repr(usual)
@@ -99,7 +100,8 @@ def test_a_missing_key_is_named_by_its_variable(url: str, environ: dict[str, str
 
     assert (
         str(raised.value)
-        == "The provider openai needs a key: set OPENAI_API_KEY in the environment of the server."
+        == "The provider openai needs a key: set OPENAI_API_KEY in the environment of the server, "
+        "or store one with: acp-server login openai"
     )
     assert (raised.value.needs_auth, raised.value.path) == (True, "OPENAI_API_KEY")
 
@@ -181,6 +183,49 @@ def test_an_unknown_provider_is_answered_with_the_known_ones() -> None:
 
     assert str(raised.value) == (
         "There is no provider 'opnai' for the model 'opnai/gpt'; "
-        "there are anthropic, demo, mine, openai, scripted."
+        "there are anthropic, demo, mine, ollama, openai, scripted."
     )
     assert not raised.value.needs_auth
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("[::]:8080", "http://127.0.0.1:8080/v1"),
+        ("[::1]", "http://[::1]:11434/v1"),
+        ("box.lan", "http://box.lan:11434/v1"),
+        ("http://box.lan", "http://box.lan:80/v1"),
+        ("https://box.lan", "https://box.lan:443/v1"),
+        (":8080", "http://127.0.0.1:8080/v1"),
+        ("box:port", "http://127.0.0.1:11434/v1"),
+    ],
+)
+def test_ollama_is_where_its_own_variable_says(host: str, url: str) -> None:
+    """Ollama, FAQ: OLLAMA_HOST is read by its server and its clients alike."""
+    resolved = resolve_model(settings_with("ollama/qwen3"), {"OLLAMA_HOST": host})
+
+    assert (resolved.base_url, resolved.api_key) == (url, None)
+
+
+def test_a_key_in_the_settings_serves_where_the_variable_is_empty() -> None:
+    """Issue, sign-in: environment before config."""
+    settings = settings_with("openai/m", openai={"kind": "openai", "api_key": " in-settings "})
+
+    keys = [resolve_model(settings, {"OPENAI_API_KEY": key}).api_key for key in ("k", " ")]
+
+    assert keys == ["k", "in-settings"]
+
+
+def test_a_provider_for_which_no_variable_is_known_is_told_to_log_in() -> None:
+    """Our promise: words that help."""
+    place = KeyPlace("far", None, "https://far.example", wanted=True, required=True)
+
+    assert str(key_missing(place)) == "The provider far needs a key: acp-server login far"
+
+
+def test_an_origin_is_scheme_host_and_port_alone() -> None:
+    """Rule 1 of the vaults; a password in an address is no part of where a key may go."""
+    assert origin_of("https://User:pass@Host.example:8443/v1?x") == "https://host.example:8443"
+    assert origin_of("http://[broken") == "http://[broken"
