@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agent_loop import Loaded
 
 AN_ID = "a session's id, or enough of its beginning"
-FLAGS = ("model", "config", "permission_mode", "store", "log_level", "trace")
+FLAGS = ("model", "config", "permission_mode", "sandbox", "store", "log_level", "trace")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -28,6 +28,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--config", metavar="FILE", help="settings file, instead of config.toml in the state dir"
+    )
+    parser.add_argument(
+        "--sandbox",
+        metavar="MODE",
+        help="of commands, on Linux: off (default), workspace-write or read-only",
     )
     parser.add_argument(
         "--permission-mode", metavar="MODE", help="ask (default), accept-edits, plan or full-auto"

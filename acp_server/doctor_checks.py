@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import anyio
+from anyio import to_thread
 
 from acp_server.methods.initialize import PROTOCOL_VERSION, own_version
 from agent_loop import (
@@ -30,6 +31,8 @@ from agent_loop import (
     model_to_use,
     open_credentials,
     open_store,
+    sandbox_of,
+    sandbox_trouble,
 )
 
 CHECK_S: Final = 5.0
@@ -68,6 +71,9 @@ async def checks(loaded: Loaded, environ: Mapping[str, str], *, offline: bool) -
     yield _ripgrep()
     if loaded.error is not None:
         return
+    if (sandbox := sandbox_of(loaded, environ)) is not None:
+        trouble = await to_thread.run_sync(sandbox_trouble, sandbox)
+        yield Check("sandbox", "ok" if trouble is None else "FAIL", trouble or sandbox.words)
     yield await _store(loaded)
     try:
         found = find_model(loaded.settings, environ, model=await model_to_use(loaded, environ))

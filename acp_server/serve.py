@@ -96,7 +96,7 @@ async def _serve(
             await connection.close()
         if scope.cancelled_caught:
             log.error("some sessions did not end within %s s", SHUTDOWN_S)
-        harness.children.kill_all()
+        harness.workspaces.children.kill_all()
         handlers.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await outbox.drain(DRAIN_S)
@@ -121,7 +121,7 @@ def _on_signals(stop: anyio.Event, harness: Harness) -> None:
 
     def handle(number: int, _: FrameType | None) -> None:
         if heard:
-            harness.children.kill_all()
+            harness.workspaces.children.kill_all()
             os._exit(128 + number)
         heard.append(number)
         faulthandler.dump_traceback_later(WATCHDOG_S, exit=True, file=STDERR)

@@ -103,6 +103,7 @@ from agent_loop.workspace.local_commands import PLAIN_PAGERS, is_secret
 from agent_loop.workspace.output import BoundedOutput
 from agent_loop.workspace.roots import Roots
 from agent_loop.workspace.workspace import Workspace
+from agent_loop.workspaces import sandbox_of, sandbox_trouble
 
 __all__ = [
     "PICTURE_KINDS",
@@ -227,6 +228,8 @@ __all__ = [
     "replace",
     "row_to_json",
     "same_directory",
+    "sandbox_of",
+    "sandbox_trouble",
     "state_dir",
     "stray_cancel",
     "supervise",

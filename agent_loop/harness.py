@@ -38,12 +38,8 @@ from agent_loop.session.sessions import Sessions
 from agent_loop.sign_in import SignIn
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.tool import Tool
-from agent_loop.workspace.children import CLOSING_KILL_GRACE_S, Children
-from agent_loop.workspace.fetch import WebFetcher
-from agent_loop.workspace.local_commands import LocalCommands
-from agent_loop.workspace.local_files import LocalFiles
-from agent_loop.workspace.roots import Roots
-from agent_loop.workspace.workspace import Workspace
+from agent_loop.workspace.children import CLOSING_KILL_GRACE_S
+from agent_loop.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from agent_loop.config.credentials import Credentials
@@ -56,8 +52,6 @@ class Harness:
     """Everything that runs, wired; made by `open_harness`.
 
     Attributes:
-        children: Every running child process group, for a hard exit.
-        behind: Gives a session, by its id, another workspace than the one on this machine; None for that one.
         sign_in: Who is signed in, and how one can be.
     """
 
@@ -66,10 +60,8 @@ class Harness:
     ) -> None:
         self._loaded = loaded
         self._drivers = drivers
-        self._spill = str(loaded.state_dir / "spill")
         self._warming = self._watching_keys = False
-        self.children = Children()
-        self.behind: Callable[[str, Workspace], Workspace] | None = None
+        self.workspaces = Workspaces(loaded, environ)
         self.bus = Bus()
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
@@ -99,7 +91,7 @@ class Harness:
             llm=self.llm,
             tools=self.tools,
             prompt=self.prompt,
-            workspace=self._workspace,
+            workspace=self.workspaces.of,
             drivers=drivers,
             store=None if isinstance(self._store, ConfigError) else self._store,
         )
@@ -176,7 +168,7 @@ class Harness:
 
     def hasten(self) -> None:
         """The process is about to end: running commands get less time to leave."""
-        self.children.kill_grace_s = CLOSING_KILL_GRACE_S
+        self.workspaces.children.kill_grace_s = CLOSING_KILL_GRACE_S
 
     def warm_up(self) -> None:
         """Begin, once, what the first prompt would have to wait for; in the background."""
@@ -212,6 +204,7 @@ class Harness:
     async def _options(self, model: str | None = None, system_prompt: str | None = None) -> AgentOptions:
         if isinstance(self._store, ConfigError):
             raise self._store
+        await self.workspaces.require()
         resolved = await self.sign_in.resolve(model)
         options = self.models.options(resolved, system_prompt)
         provider = self.llm.get(resolved.provider_name)
@@ -252,17 +245,6 @@ class Harness:
         options = await self._options()
         await self.sign_in.look_around()
         await self.models.load(options.model)
-
-    def _workspace(self, header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
-        commands = LocalCommands(self.children, self._spill)
-        here = Workspace(
-            Roots(header.cwd or os.getcwd(), additional),
-            LocalFiles(),
-            commands,
-            commands,
-            WebFetcher(allow_private=self._loaded.settings.fetch.allow_private),
-        )
-        return here if self.behind is None else self.behind(header.id, here)
 
 
 @asynccontextmanager

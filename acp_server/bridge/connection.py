@@ -79,7 +79,7 @@ class Connection:
     def meet(self, client: Client) -> None:
         """Work with what the editor can do, in sessions opened from now on; it may say so again."""
         self._client = client
-        self.harness.behind = self._behind
+        self.harness.workspaces.behind = self._behind
         if client.events and not self._watching:
             self._watching = True
             notify = partial(self.peer.notify, "_agent_loop/event")

@@ -8,10 +8,10 @@ from agent_loop import Workspace, replace
 
 
 def editor_workspace(calls: Calls, session_id: str, here: Workspace, client: Client) -> Workspace:
-    """The same with whatever the editor offers; the rest stays on this machine."""
+    """The same with whatever the editor offers; the rest stays here, as do commands in a sandbox."""
     files, commands = here.files, here.commands
     if client.reads or client.writes:
         files = EditorFiles(calls, session_id, here.roots, files, reads=client.reads, writes=client.writes)
-    if client.terminals:
+    if client.terminals and here.sandbox is None:
         commands = EditorCommands(calls, session_id, here.roots)
     return replace(here, files=files, commands=commands)

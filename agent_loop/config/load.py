@@ -26,6 +26,7 @@ from agent_loop.config.settings import (
     ProviderSettings,
     RetrySettings,
     RuleSettings,
+    SandboxSettings,
     Settings,
     StoreSettings,
 )
@@ -43,6 +44,7 @@ DEFAULT_LOG_LEVEL: Final = "info"
 _FLAGS: Final = {
     "model": "agent.model",
     "permission_mode": "agent.permission_mode",
+    "sandbox": "agent.sandbox",
     "store": "store.url",
     "config": "config",
     "log_level": "log_level",
@@ -60,6 +62,7 @@ _AnyTable = (
     | AgentEntry
     | StoreSettings
     | FetchSettings
+    | SandboxSettings
     | PermissionSettings
     | RetrySettings
     | ModelSettings
@@ -123,7 +126,8 @@ def load_settings(*, flags: Mapping[str, str | None], environ: Mapping[str, str]
     """Every setting there is; never raises for what a person wrote.
 
     Args:
-        flags: `model`, `permission_mode`, `store`, `config`, `log_level`, `trace`; empty or None is none.
+        flags: `model`, `permission_mode`, `sandbox`, `store`, `config`, `log_level`, `trace`; empty or
+            None is none.
         environ: The environment; an empty variable is not given.
     """
     given = dict(_flags_and_variables(flags, environ))
@@ -246,6 +250,7 @@ def _unread(data: Json) -> Iterator[Key]:
         (("store",), data.get("store"), StoreSettings),
         (("permission",), data.get("permission"), PermissionSettings),
         (("fetch",), data.get("fetch"), FetchSettings),
+        (("sandbox",), data.get("sandbox"), SandboxSettings),
     ]
     providers, agents, plugins = data.get("providers"), data.get("agents"), data.get("plugins")
     models = data.get("models")

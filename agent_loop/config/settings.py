@@ -107,6 +107,9 @@ _Thinking = Annotated[
 ]
 _Steps = Annotated[int, Field(ge=1), _must_be("a whole number of at least 1")]
 _Attempts = Annotated[int, Field(ge=1, le=100), _must_be("a whole number from 1 to 100")]
+_Sandbox = Annotated[
+    Literal["off", "workspace-write", "read-only"], _must_be('"off", "workspace-write" or "read-only"')
+]
 _Mode = Annotated[PermissionMode, _must_be('"ask", "accept-edits", "plan" or "full-auto"')]
 _Kind = Annotated[ProviderKind, _must_be(REQUIRED_WORDS["kind"])]
 _Effect = Annotated[Literal["allow", "ask", "deny"], _must_be(REQUIRED_WORDS["effect"])]
@@ -139,12 +142,14 @@ class AgentSettings(_Table):
 
     Attributes:
         model: `PROVIDER/NAME`; None until somebody chooses.
+        sandbox: What confines commands.
         max_steps: Most model calls in one turn.
     """
 
     model: _Model | None = None
     system_prompt: _Text | None = None
     permission_mode: _Mode = "ask"
+    sandbox: _Sandbox = "off"
     max_steps: _Steps = 200
 
 
@@ -279,6 +284,16 @@ class FetchSettings(_Table):
     allow_private: _Flag = False
 
 
+class SandboxSettings(_Table):
+    """What commands in a sandbox may do besides.
+
+    Attributes:
+        network: Reach the network.
+    """
+
+    network: _Flag = False
+
+
 class AgentEntry(_Table):
     """An agent that is there when the server starts."""
 
@@ -302,5 +317,6 @@ class Settings(_Table):
     store: StoreSettings = StoreSettings()
     permission: PermissionSettings = PermissionSettings()
     fetch: FetchSettings = FetchSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     plugins: PluginSettings = PluginSettings()
     models: dict[str, ModelSettings] = {}

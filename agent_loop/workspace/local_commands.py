@@ -12,8 +12,8 @@ Rules.
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -21,7 +21,11 @@ from anyio.lowlevel import checkpoint
 from agent_loop.workspace.children import Children, Group
 from agent_loop.workspace.commands import Command, CommandResult
 from agent_loop.workspace.output import BoundedOutput
+from agent_loop.workspace.roots import Roots
 from agent_loop.workspace.spill import SPILL_LIMIT_BYTES, Spill
+
+if TYPE_CHECKING:
+    from agent_loop.workspace.sandbox import Sandbox
 
 KILL_WAIT_S = 1.0
 LAST_OUTPUT_WAIT_S = 0.2
@@ -52,26 +56,36 @@ class LocalCommands:
         *,
         environ: Mapping[str, str] = os.environ,
         spill_limit_bytes: int = SPILL_LIMIT_BYTES,
+        roots: Roots | None = None,
+        sandbox: "Sandbox | None" = None,
     ) -> None:
         """Make a runner.
 
         Args:
             children: Where its groups are known, so that a hard exit reaches them.
             spill_folder: Made, for its owner alone, when the first output is too long to keep in memory.
+            roots: Where a sandboxed command may write.
+            sandbox: What confines commands; None for nothing. It must have been seen to work.
             environ: What commands inherit, once its secrets are taken out; looked at for each command.
         """
         self._children = children
         self._spill_folder = spill_folder
         self._environ = environ
         self._spill_limit_bytes = spill_limit_bytes
+        self._roots = () if roots is None else roots.all
+        self._sandbox = sandbox
 
     async def run(
         self, command: Command, on_output: OnOutput, *, on_terminal: Callable[[str], None] = lambda _: None
     ) -> CommandResult:
         """Run to the end, as the seam says."""
         await checkpoint()
+        shell: tuple[str, ...] = ("/bin/sh", "-c", command.shell)
+        if self._sandbox is not None:
+            shell = (*self._sandbox.argv(self._roots, command.cwd), *shell)
         call = _Call(
             self._children,
+            shell,
             command,
             scrubbed(self._environ),
             Spill(self._spill_folder, self._spill_limit_bytes),
@@ -103,7 +117,13 @@ class _Call:
     """One running command."""
 
     def __init__(
-        self, children: Children, command: Command, env: Mapping[str, str], spill: Spill, on_output: OnOutput
+        self,
+        children: Children,
+        argv: Sequence[str],
+        command: Command,
+        env: Mapping[str, str],
+        spill: Spill,
+        on_output: OnOutput,
     ) -> None:
         self.spill = spill
         self._children = children
@@ -118,7 +138,6 @@ class _Call:
 
         try:
             os.set_blocking(self._pipe, False)
-            argv = ("/bin/sh", "-c", command.shell)
             self._group: Group = children.start(argv, cwd=command.cwd, env=env, output=writing)
         except BaseException:
             os.close(self._pipe)

@@ -1,10 +1,15 @@
 """A session's workspace: its roots, its files, its commands, its way to the web."""
 
+from typing import TYPE_CHECKING
+
 from agent_loop.record import record
 from agent_loop.workspace.commands import CommandRunner
 from agent_loop.workspace.fetch import Fetcher
 from agent_loop.workspace.files import FileAccess
 from agent_loop.workspace.roots import Roots
+
+if TYPE_CHECKING:
+    from agent_loop.workspace.sandbox import Sandbox
 
 
 @record
@@ -13,6 +18,7 @@ class Workspace:
 
     Attributes:
         commands: For the commands a person is asked about and watches.
+        sandbox: What confines `commands`; None for nothing.
         helpers: For programs that belong to a tool; never in a terminal of the editor's.
     """
 
@@ -21,3 +27,4 @@ class Workspace:
     commands: CommandRunner
     helpers: CommandRunner
     fetcher: Fetcher
+    sandbox: "Sandbox | None" = None

@@ -320,6 +320,25 @@ def test_what_is_not_installed_is_said_with_how_to_install_it(
     )
 
 
+@pytest.mark.parametrize(
+    ("trouble", "check"),
+    [
+        (None, ("ok", "In a sandbox: writes nothing, without network.")),
+        ("there is no bwrap", ("FAIL", "there is no bwrap")),
+    ],
+)
+def test_a_sandbox_that_is_wanted_is_tried(
+    trouble: str | None, check: tuple[str, str], examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue "Acting with consent": a clear error when unavailable, before the first session, too."""
+    monkeypatch.setattr("acp_server.doctor_checks.sandbox_trouble", lambda _: trouble)
+
+    status, found = examine("--model", "demo/tour", "--sandbox", "read-only")
+
+    assert (status, found["sandbox"]) == (int(trouble is not None), check)
+    assert "sandbox" not in examine("--model", "demo/tour")[1]
+
+
 def test_the_snippets_say_what_was_checked_with_the_real_command(
     state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,8 +84,11 @@ async def test_the_second_signal_kills_what_runs_and_leaves_at_once(exits: Exits
         def kill_all(self) -> None:
             killed.append("all")
 
-    class Harness:
+    class Workspaces:
         children = Running()
+
+    class Harness:
+        workspaces = Workspaces()
 
     stop = anyio.Event()
     serve._on_signals(stop, Harness())  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"harness"}),
     frozenset({"model_choice"}),
     frozenset({"sign_in"}),
-    frozenset({"chosen_model"}),
+    frozenset({"chosen_model", "workspaces"}),
     frozenset({"loop", "plugins"}),
     frozenset({"agent"}),
     frozenset({"llm", "tools", "prompt", "persistence", "config", "workspace"}),

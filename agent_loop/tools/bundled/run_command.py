@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from agent_loop.cards import Card, CardCode, CardOutput
+from agent_loop.cards import Card, CardCode, CardOutput, CardText
 from agent_loop.events.facts import Exit
 from agent_loop.messages import Text
 from agent_loop.record import replace
@@ -53,10 +53,12 @@ class RunCommand:
 
         title = _title(args.command)
         cwd = resolve_path(ctx, ".")
+        sandbox = ctx.workspace.sandbox
+        whole = () if title == args.command.strip() else (CardCode(args.command, "sh"),)
         card = Card(
             kind="execute",
             title=title,
-            body=() if title == args.command.strip() else (CardCode(args.command, "sh"),),
+            body=whole if sandbox is None else (*whole, CardText(sandbox.words)),
             input=bounded_input(args.model_dump(exclude_unset=True)),
             terminal=cwd,
         )

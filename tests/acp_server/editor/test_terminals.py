@@ -10,11 +10,15 @@ import anyio.lowlevel
 import pytest
 
 from acp_server.editor import terminals
+from acp_server.editor.files import EditorFiles
 from acp_server.editor.terminals import EditorCommands
+from acp_server.editor.workspace import editor_workspace
+from acp_server.wire.client import Client
 from agent_loop import Command, CommandLost, CommandResult, Roots
 from agent_loop.events.facts import Exit
 from agent_loop.record import replace
 from agent_loop.tools.bundled.run_command import RunCommand
+from agent_loop.workspace.sandbox import Sandbox
 from tests.doubles.services import SILENT, Refusal, Services
 from tests.doubles.workshop import Workshop, said
 
@@ -234,3 +238,16 @@ async def test_the_tool_tells_what_came_of_it(tmp_path: Path) -> None:
     assert (said(outcome), outcome.exit) == ("no\n[exit code: 2]", Exit(2, None, timed_out=False))
     assert workshop.terminals == ["term-1", "term-1"]
     assert (lost.is_error, lost.error_code) == (True, "LOST")
+
+
+def test_a_sandbox_is_not_given_up_for_a_terminal(tmp_path: Path) -> None:
+    """Our promise: what confines commands confines all of them; the editor would run them outside."""
+    here = Workshop(tmp_path).context().workspace
+    confined = replace(here, sandbox=Sandbox("read-only"))
+    calls, client = editor().calls, Client(reads=True, terminals=True)
+
+    assert isinstance(editor_workspace(calls, "s1", here, client).commands, EditorCommands)
+    behind = editor_workspace(calls, "s1", confined, client)
+    assert behind.commands is confined.commands
+    assert isinstance(behind.files, EditorFiles)
+    assert editor_workspace(calls, "s1", here, Client(terminals=True)).files is here.files

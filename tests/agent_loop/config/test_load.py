@@ -154,6 +154,7 @@ def test_every_flag_has_its_variable(tmp_path: Path) -> None:
     values = {
         "model": "a/b",
         "permission_mode": "full-auto",
+        "sandbox": "read-only",
         "store": "postgresql:///team",
         "config": str(other),
         "log_level": "DEBUG",
@@ -165,14 +166,25 @@ def test_every_flag_has_its_variable(tmp_path: Path) -> None:
     by_variable = loaded(tmp_path, environ={**variables, "HOME": "/home/somebody"})
 
     for found in (by_flag, by_variable):
-        assert found.settings.agent == AgentSettings(model="a/b", permission_mode="full-auto", max_steps=9)
+        assert found.settings.agent == AgentSettings(
+            model="a/b", permission_mode="full-auto", sandbox="read-only", max_steps=9
+        )
         assert found.settings.store == StoreSettings(url="postgresql:///team")
         assert (found.path, found.log_level) == (other, "debug")
         assert found.trace == Path("/home/somebody/trace.jsonl")
-    names = ("agent.model", "agent.permission_mode", "store.url", "config", "log_level", "trace")
+    names = (
+        "agent.model",
+        "agent.permission_mode",
+        "agent.sandbox",
+        "store.url",
+        "config",
+        "log_level",
+        "trace",
+    )
     assert [by_flag.origin(name) for name in names] == [
         "--model",
         "--permission-mode",
+        "--sandbox",
         "--store",
         "--config",
         "--log-level",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from agent_loop.cards import Card, CardCode, CardOutput
+from agent_loop.cards import Card, CardCode, CardOutput, CardText
 from agent_loop.events.bus import Bus
 from agent_loop.events.facts import Exit
 from agent_loop.tools.bundled import bundled_tools
@@ -17,6 +17,7 @@ from agent_loop.tools.registry import BoundCall, ToolRegistry
 from agent_loop.tools.tool import Effect, ToolRefused
 from agent_loop.workspace import local_commands
 from agent_loop.workspace.commands import Command, CommandResult
+from agent_loop.workspace.sandbox import Sandbox
 from tests.doubles.workshop import Workshop, said
 
 RUN = RunCommand()
@@ -32,6 +33,16 @@ async def test_the_card_shows_the_exact_command(workshop: Workshop) -> None:
     assert prepared.effect == Effect("execute", shell="ls -l | wc", cwd=root)
     assert prepared.state == Command("ls -l | wc", root, 5.0, 60_000)
     assert not RUN.parallel_safe(RUN.arguments(command="ls"))
+
+
+async def test_the_card_says_what_confines_the_command(workshop: Workshop) -> None:
+    """Our promise: who approves a command knows what it may do."""
+    ctx = workshop.context()
+    ctx = replace(ctx, workspace=replace(ctx.workspace, sandbox=Sandbox("read-only")))
+
+    prepared = await RUN.prepare(RUN.arguments(command="ls"), ctx)
+
+    assert prepared.card.body == (CardText("In a sandbox: writes nothing, without network."),)
 
 
 @pytest.mark.parametrize(
