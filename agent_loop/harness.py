@@ -6,7 +6,7 @@ Owns what is built, in which order, and that everything ends in the reverse one.
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from agent_loop.agent.agent import AgentOptions
 from agent_loop.agent.registry import AgentHandle, Agents, NewAgent
 from agent_loop.config.load import Loaded
 from agent_loop.config.settings import AgentEntry
-from agent_loop.errors import ConfigError, HarnessError
+from agent_loop.errors import ConfigError, Disposed, HarnessError
 from agent_loop.events.bus import Bus
 from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
@@ -38,6 +38,8 @@ from agent_loop.session.sessions import Sessions
 from agent_loop.sign_in import SignIn
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.tool import Tool
+from agent_loop.messages import Text
+from agent_loop.workspace.jobs import Job
 from agent_loop.workspace.children import CLOSING_KILL_GRACE_S
 from agent_loop.workspaces import Workspaces
 
@@ -61,8 +63,8 @@ class Harness:
         self._loaded = loaded
         self._drivers = drivers
         self._warming = self._watching_keys = False
-        self.workspaces = Workspaces(loaded, environ)
         self.bus = Bus()
+        self.workspaces = Workspaces(loaded, environ, self.bus, drivers, self._job_ended)
         self.sessions = Sessions(self.bus)
         self.agents = Agents(self.bus)
         self.llm = LlmRegistry(self.bus)
@@ -178,6 +180,7 @@ class Harness:
 
     async def aclose(self) -> None:
         """Close what was opened on behalf of all sessions; they are disposed by then."""
+        self.workspaces.close()
         await self.llm.aclose()
         if not isinstance(self._store, ConfigError):
             await self._store.aclose()
@@ -221,6 +224,17 @@ class Harness:
             with anyio.CancelScope(shield=True):
                 await self.sign_in.look(chosen.model)
         return handle
+
+    def _job_ended(self, session_id: str, job: Job) -> None:
+        """Let the model know with its next step; nobody is woken for it."""
+        # Imported with the first job.
+        from agent_loop.tools.bundled.jobs import how_it_ended
+
+        agent = self.agents.get(session_id)
+        if agent is not None:
+            words = f"[{how_it_ended(job)}. job_output tells what it printed.]"
+            with suppress(Disposed):
+                agent.inject((Text(words),), {"kind": "job", "job": job.id})
 
     def _watch_keys(self) -> None:
         if self._watching_keys:

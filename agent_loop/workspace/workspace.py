@@ -9,6 +9,7 @@ from agent_loop.workspace.files import FileAccess
 from agent_loop.workspace.roots import Roots
 
 if TYPE_CHECKING:
+    from agent_loop.workspace.jobs import Jobs
     from agent_loop.workspace.sandbox import Sandbox
 
 
@@ -19,6 +20,7 @@ class Workspace:
     Attributes:
         commands: For the commands a person is asked about and watches.
         sandbox: What confines `commands`; None for nothing.
+        jobs: Commands that go on in the background; None where none can. They run here, in an editor's session too.
         helpers: For programs that belong to a tool; never in a terminal of the editor's.
     """
 
@@ -28,3 +30,4 @@ class Workspace:
     helpers: CommandRunner
     fetcher: Fetcher
     sandbox: "Sandbox | None" = None
+    jobs: "Jobs | None" = None

@@ -1,10 +1,11 @@
 """Runs a shell command to its end."""
 
+import math
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from agent_loop.cards import Card, CardCode, CardOutput, CardText
+from agent_loop.cards import Card, CardCode, CardItem, CardOutput, CardText
 from agent_loop.events.facts import Exit
 from agent_loop.messages import Text
 from agent_loop.record import replace
@@ -13,12 +14,14 @@ from agent_loop.tools.bundled.paths import resolve_path
 from agent_loop.tools.failures import disk_words, failed, stopped_before_acting
 from agent_loop.tools.tool import Effect, Prepared, ToolContext, ToolOutcome, ToolRefused
 from agent_loop.workspace.commands import Command, CommandLost, CommandResult
+from agent_loop.workspace.jobs import TooManyJobs
 
 DEFAULT_TIMEOUT_S = 120.0
 LONGEST_TIMEOUT_S = 600.0
 # The markers below the output come on top of it.
 OUTPUT_LIMIT_BYTES = CONTENT_LIMIT_BYTES - 4_000
 TITLE_LIMIT = 300
+IN_BACKGROUND = "In the background, until it ends, is ended, or the session is closed."
 
 
 class RunCommandArguments(BaseModel):
@@ -31,6 +34,10 @@ class RunCommandArguments(BaseModel):
             description=f"Seconds until the command is ended; at most {LONGEST_TIMEOUT_S:g}.",
         ),
     ] = DEFAULT_TIMEOUT_S
+    background: Annotated[
+        bool,
+        Field(description="Leave it running and go on: for servers and watchers. Without a time limit."),
+    ] = False
 
 
 class RunCommand:
@@ -38,7 +45,8 @@ class RunCommand:
     description = (
         "Run a shell command in the working directory and wait for its end. stdin is empty. Gives stdout "
         "and stderr as they came, then the exit code when it is not 0. Whatever the command leaves running "
-        "in the background is ended with it."
+        "in the background is ended with it, unless `background` is set: then a job is started, and job_output "
+        "and job_kill go on with it."
     )
     arguments = RunCommandArguments
 
@@ -54,21 +62,30 @@ class RunCommand:
         title = _title(args.command)
         cwd = resolve_path(ctx, ".")
         sandbox = ctx.workspace.sandbox
-        whole = () if title == args.command.strip() else (CardCode(args.command, "sh"),)
+        if args.background and ctx.workspace.jobs is None:
+            raise ToolRefused("nothing can run in the background here.", code="NOT_HERE")
+        body: list[CardItem] = [] if title == args.command.strip() else [CardCode(args.command, "sh")]
+        if args.background:
+            body.append(CardText(IN_BACKGROUND))
+        if sandbox is not None:
+            body.append(CardText(sandbox.words))
         card = Card(
             kind="execute",
             title=title,
-            body=whole if sandbox is None else (*whole, CardText(sandbox.words)),
+            body=tuple(body),
             input=bounded_input(args.model_dump(exclude_unset=True)),
-            terminal=cwd,
+            terminal=None if args.background else cwd,
         )
-        command = Command(args.command, cwd, min(args.timeout_s, LONGEST_TIMEOUT_S), OUTPUT_LIMIT_BYTES)
+        timeout_s = math.inf if args.background else min(args.timeout_s, LONGEST_TIMEOUT_S)
+        command = Command(args.command, cwd, timeout_s, OUTPUT_LIMIT_BYTES)
         return Prepared(card, Effect("execute", shell=args.command, cwd=cwd), command)
 
     async def run(self, prepared: Prepared, ctx: ToolContext) -> ToolOutcome:
         command: Command = prepared.state
         if ctx.token.fired:
             return stopped_before_acting()
+        if command.timeout_s == math.inf:
+            return _started(command, ctx)
 
         try:
             result = await ctx.workspace.commands.run(command, ctx.output, on_terminal=ctx.terminal)
@@ -83,6 +100,16 @@ class RunCommand:
             card=replace(prepared.card, body=(*prepared.card.body, shown)),
             exit=Exit(result.exit_code, result.signal, result.timed_out),
         )
+
+
+def _started(command: Command, ctx: ToolContext) -> ToolOutcome:
+    assert ctx.workspace.jobs is not None
+    try:
+        job = ctx.workspace.jobs.start(command, ctx.turn)
+    except TooManyJobs as error:
+        return failed(f"{error}", "TOO_MANY")
+    words = f"{job.id} runs in the background. job_output tells what it prints, job_kill ends it."
+    return ToolOutcome((Text(words),))
 
 
 def _title(command: str) -> str:
