@@ -134,4 +134,4 @@ def delta_text(at: int) -> str:
 
 def _workspace(header: SessionHeader, additional: tuple[str, ...]) -> Workspace:
     commands = LocalCommands(Children(0.1), "/nowhere")
-    return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands, WebFetcher())
+    return Workspace(Roots(header.cwd or "/", additional), LocalFiles(), commands, commands, WebFetcher())

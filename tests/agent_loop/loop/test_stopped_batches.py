@@ -15,7 +15,7 @@ from agent_loop.events.facts import (
     ToolStarted,
     UsageRecorded,
 )
-from agent_loop.events.moments import Checkpoint, ToolOutput
+from agent_loop.events.moments import Checkpoint, ToolOutput, ToolTerminal
 from agent_loop.loop.tool_calls import CUT_OFF, NEVER_STARTED
 from agent_loop.messages import Text, text_of
 from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
@@ -238,13 +238,16 @@ async def test_output_of_a_cancelled_turn_is_not_shown() -> None:
 
     async def chatty(ctx: ToolContext, job: str) -> None:
         ctx.output("before", False)
+        ctx.terminal("term-1")
         agent.cancel()
         ctx.output("after", False)
+        ctx.terminal("term-2")
 
     async with open_rig(calls(("c1", "{}"))) as rig:
         agent = await rig.agent()
-        shown = rig.heard(ToolOutput)
+        shown, terminals = rig.heard(ToolOutput), rig.heard(ToolTerminal)
         rig.worker.body = chatty
         await ask(agent)
 
         assert [moment.text for moment in shown] == ["before"]
+        assert terminals == [ToolTerminal("s1", 1, 1, "c1", "term-1")]
