@@ -25,6 +25,7 @@ from agent_loop.events.contain import supervise
 from agent_loop.ids import new_id
 from agent_loop.llm.registry import Keyed, LlmRegistry
 from agent_loop.loop.agent_loop import AgentLoop
+from agent_loop.messages import Text
 from agent_loop.model_choice import ModelChoice
 from agent_loop.persistence.jsonl import JsonlStore
 from agent_loop.persistence.store import Store
@@ -38,9 +39,8 @@ from agent_loop.session.sessions import Sessions
 from agent_loop.sign_in import SignIn
 from agent_loop.tools.registry import ToolRegistry
 from agent_loop.tools.tool import Tool
-from agent_loop.messages import Text
-from agent_loop.workspace.jobs import Job
 from agent_loop.workspace.children import CLOSING_KILL_GRACE_S
+from agent_loop.workspace.jobs import Job
 from agent_loop.workspaces import Workspaces
 
 if TYPE_CHECKING:

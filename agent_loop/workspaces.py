@@ -20,8 +20,8 @@ from agent_loop.events.bus import Bus
 from agent_loop.events.moments import StatusChanged, TurnEnded
 from agent_loop.session.header import SessionHeader
 from agent_loop.workspace.children import Children
-from agent_loop.workspace.jobs import Job, Jobs
 from agent_loop.workspace.fetch import WebFetcher
+from agent_loop.workspace.jobs import Job, Jobs
 from agent_loop.workspace.local_commands import LocalCommands
 from agent_loop.workspace.local_files import LocalFiles
 from agent_loop.workspace.roots import Roots
@@ -95,7 +95,6 @@ class Workspaces:
         self._jobs[header.id] = jobs
         here = Workspace(roots, LocalFiles(), commands, helpers, fetcher, self._sandbox, jobs)
         return here if self.behind is None else self.behind(header.id, here)
-
 
     def close(self) -> None:
         """End every job; whoever runs the tasks waits for that."""

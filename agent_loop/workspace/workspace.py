@@ -20,7 +20,7 @@ class Workspace:
     Attributes:
         commands: For the commands a person is asked about and watches.
         sandbox: What confines `commands`; None for nothing.
-        jobs: Commands that go on in the background; None where none can. They run here, in an editor's session too.
+        jobs: Commands that go on in the background, never in an editor's terminal; None where none can.
         helpers: For programs that belong to a tool; never in a terminal of the editor's.
     """
 

@@ -41,7 +41,9 @@ class JobOutput:
 
     async def prepare(self, args: JobOutputArguments, ctx: ToolContext) -> Prepared:
         job = _job(ctx, args.job)
-        card = Card("execute", f"Output of {job.id}", input=bounded_input(args.model_dump(exclude_unset=True)))
+        card = Card(
+            "execute", f"Output of {job.id}", input=bounded_input(args.model_dump(exclude_unset=True))
+        )
         return Prepared(card, Effect("none"), (job, args.wait_s))
 
     async def run(self, prepared: Prepared, ctx: ToolContext) -> ToolOutcome:

@@ -45,8 +45,7 @@ class RunCommand:
     description = (
         "Run a shell command in the working directory and wait for its end. stdin is empty. Gives stdout "
         "and stderr as they came, then the exit code when it is not 0. Whatever the command leaves running "
-        "in the background is ended with it, unless `background` is set: then a job is started, and job_output "
-        "and job_kill go on with it."
+        "is ended with it. To leave it running, set `background`: job_output and job_kill go on with it."
     )
     arguments = RunCommandArguments
 

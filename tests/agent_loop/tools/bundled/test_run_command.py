@@ -204,7 +204,8 @@ async def test_the_bundled_tools_work_through_the_registry(workshop: Workshop) -
         assert isinstance(prepared, BoundCall)
         return said(await registry.execute(prepared, registry.run_body))
 
-    names = "read list search find edit write delete move run_command fetch_url update_plan"
+    names = "read list search find edit write delete move run_command job_output job_kill "
+    names += "fetch_url update_plan"
     assert " ".join(spec.name for spec in registry.schemas("s1")) == names
     assert await call("write", path="a.txt", content="hello\n") == "Created a.txt: 6 bytes written."
     assert await call("read", path="a.txt") == "hello\n"
