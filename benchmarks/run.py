@@ -30,16 +30,17 @@ from bench.figures import (
     REPLAY,
     STALL,
     STORE,
+    TOOLS,
     Figure,
 )
 from bench.model import model_server
 from bench.results import result
 from bench.samples import Samples
-from bench.scenes import alone, ceiling, crowd, first, history, listing, provider, replay, stall, store
+from bench.scenes import alone, ceiling, crowd, first, history, listing, provider, replay, stall, store, tools
 from bench.sizes import QUICK, Sizes
 from bench.table import as_text, write_json
 
-WITHOUT_ANCHORS = (FIRST, HISTORY, PROVIDER, STORE, REPLAY, LIST)
+WITHOUT_ANCHORS = (FIRST, HISTORY, PROVIDER, STORE, REPLAY, LIST, TOOLS)
 """Scenes that compare ours with itself, or with something that is no agent."""
 
 
@@ -73,6 +74,8 @@ class Run:
             replay.measure(self._launch, self._fresh(), self._sizes, rounds, self.samples)
         if self._agents(LIST):
             listing.measure(self._launch, self._fresh(), self._sizes, rounds, self.samples)
+        if self._agents(TOOLS):
+            tools.measure(self._fresh(), self._sizes, rounds, self.samples)
         if agents := self._agents(HISTORY):
             history.measure(self._launch, agents, self._fresh(), self._sizes, rounds, self.samples)
 

@@ -20,6 +20,7 @@ STORE: Final = "store"
 PROVIDER: Final = "provider"
 REPLAY: Final = "replay"
 LIST: Final = "list"
+TOOLS: Final = "tools"
 CEILING: Final = "ceiling"
 
 SCENES: Final = {
@@ -37,6 +38,7 @@ SCENES: Final = {
     "replay": REPLAY,
     "list": LIST,
     "history": HISTORY,
+    "tools": TOOLS,
     "stall": STALL,
     "exit": ALONE,
     "client": CEILING,
@@ -147,6 +149,14 @@ FIGURES: Final = (
     Figure("history", SCRIPTED, "history.ratio", "- over 10 turns, scripted", "<=", 1.3),
     Figure("history", OPENAI, "history.many_ms", "CPU ms a step after 1,000 turns, openai"),
     Figure("history", OPENAI, "history.ratio", "- over 10 turns, openai", "<=", 1.3),
+    Figure("tools", SCRIPTED, "command.s", "a command that prints 200 MB, s"),
+    Figure("tools", SCRIPTED, "command.ratio", "- over reading its pipe", "<=", 2),
+    Figure("tools", SCRIPTED, "command.grown_mb", "- MB grown at most", "<=", 64),
+    Figure("tools", SCRIPTED, "edit.s", "a line of a file of 50 MB changed, s"),
+    Figure("tools", SCRIPTED, "edit.kernel_ratio", "- over a copy made by the kernel", "<=", 3),
+    Figure("tools", SCRIPTED, "edit.ratio", "- over a copy by reading and writing"),
+    Figure("tools", SCRIPTED, "search.s", "search through 100,000 files, s"),
+    Figure("tools", SCRIPTED, "search.ratio", "- over bare ripgrep", "<=", 1.3),
     Figure("stall", SCRIPTED, "stall.grown_mb", "client stalls: MB grown, scripted"),
     Figure("stall", OPENAI, "stall.grown_mb", "client stalls: MB grown, openai"),
     Figure("stall", SCRIPTED, "stall.cancel_ms", "- then ms to the cancelled answer, scripted"),

@@ -17,6 +17,9 @@ class Sizes:
         firsts: First tokens, and idle sessions, of which one sample is the median.
         events: Facts of the long session that is loaded.
         stored: Sessions that are listed.
+        flood_bytes: What a command prints.
+        edit_bytes: Of the file that is edited.
+        tree_files: Files of the tree that is searched.
         stall_s: How long the client does not read.
         ceiling: Ready-made lines that show what the client can take.
     """
@@ -33,6 +36,9 @@ class Sizes:
     firsts: int = 21
     events: int = 100_000
     stored: int = 10_000
+    flood_bytes: int = 200_000_000
+    edit_bytes: int = 50_000_000
+    tree_files: int = 100_000
     stall_s: float = 3.0
     ceiling: int = 50_000
 
@@ -48,6 +54,9 @@ QUICK = Sizes(
     firsts=3,
     events=1_000,
     stored=60,
+    flood_bytes=1_000_000,
+    edit_bytes=100_000,
+    tree_files=300,
     stall_s=0.5,
     ceiling=5_000,
 )

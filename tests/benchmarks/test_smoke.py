@@ -41,6 +41,14 @@ def test_a_quick_run_streams_through_both_formats_and_both_sdks(tmp_path: Path) 
     assert all(figure["result"]["value"] > 0 for figure in figures)
 
 
+def test_a_quick_run_measures_tools_and_first_tokens(tmp_path: Path) -> None:
+    """Issues "Real models" and "Acting with consent", speed: each figure counts."""
+    figures = quick_run(tmp_path, "first,tools")
+
+    assert {figure["part"] for figure in figures} == {"first", "tools", "client"}
+    assert "FAILED" not in {figure["result"]["mark"] for figure in figures}
+
+
 def quick_run(tmp_path: Path, only: str) -> list[dict[str, Any]]:
     """The figures of a run of those parts that went well."""
     told = tmp_path / "figures.json"

@@ -1,6 +1,7 @@
 """LocalCommands against real shells: how a command is run, and that nothing is left of it."""
 
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -17,6 +18,7 @@ from agent_loop.workspace import local_commands
 from agent_loop.workspace.children import Children, Group
 from agent_loop.workspace.commands import Command, CommandResult
 from agent_loop.workspace.local_commands import LocalCommands, scrubbed
+from agent_loop.workspace.spill import SPILL_LIMIT_BYTES
 
 GRACE_S = 0.2
 WHEN_TOLD = 77.0  # a deadline that passes with the first output, however slow the machine
@@ -225,6 +227,23 @@ async def test_a_flood_stays_bounded_in_memory(shell: Shell) -> None:
     assert result.spill_path is not None
     assert os.path.getsize(result.spill_path) == 100_000_000
     os.unlink(result.spill_path)
+
+
+@pytest.mark.sweep
+async def test_a_flood_of_more_than_a_gigabyte_stays_bounded_in_memory_disk_and_time(shell: Shell) -> None:
+    """Issue "Acting with consent", kill tests: what is beyond the limit of the spill is dropped."""
+    flood = 1_100_000_000
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with anyio.fail_after(60):
+        result = await shell.run(f"yes flood | head -c {flood}", limit_bytes=60_000, timeout_s=60)
+
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb
+    assert result.spill_path is not None
+    assert os.path.getsize(result.spill_path) <= SPILL_LIMIT_BYTES + 100
+    os.unlink(result.spill_path)
+    assert (result.timed_out, result.omitted_bytes > flood - 70_000) == (False, True)
+    assert grown_kb < 64_000
 
 
 async def test_a_deadline_asks_first_and_the_last_words_are_kept(shell: Shell) -> None:
