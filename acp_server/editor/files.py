@@ -65,6 +65,15 @@ class EditorFiles:
             raise FileTooLarge(f"{path} has {len(content):,} bytes, more than {limit_bytes:,}")
         return content
 
+    async def holds(self, path: str, content: bytes) -> bool:
+        """See `FileAccess.holds`; of the buffer where there is one."""
+        if not self._reads or _carried(content) is None:
+            return await self._disk.holds(path, content)
+        try:
+            return await self.read(path, limit_bytes=CARRIED_BYTES) == content
+        except FileTooLarge:
+            return False
+
     async def write(self, path: str, content: bytes) -> str:
         """Have the editor write it, and see to it that the disk then holds these bytes.
 

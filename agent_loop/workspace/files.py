@@ -43,6 +43,9 @@ class FileAccess(Protocol):
             FileTooLarge: It holds more than `limit_bytes`.
         """
 
+    async def holds(self, path: str, content: bytes) -> bool:
+        """Whether a file's bytes are these, for the price of looking at them."""
+
     async def write(self, path: str, content: bytes) -> str:
         """Replace or create the file, whole or not at all; parents are made, mode and links are kept.
 

@@ -17,6 +17,8 @@ from agent_loop.ids import new_id
 from agent_loop.workspace.files import Entry, FileTooLarge, Survey
 
 _MORE_BYTES = 64 * 1024
+# Stays in the processor's cache between being read and being compared.
+_BLOCK_BYTES = 256 * 1024
 
 SURVEY_LIMIT = 10_000
 """Names a directory may hold, all below it counted, for its deletion to be one call."""
@@ -32,6 +34,10 @@ class LocalFiles:
             FileTooLarge: It holds more than `limit_bytes`.
         """
         return await run_sync(_read, path, limit_bytes, abandon_on_cancel=True)
+
+    async def holds(self, path: str, content: bytes) -> bool:
+        """Whether a file's bytes are these; it is never all in memory for that."""
+        return await run_sync(_holds, path, content, abandon_on_cancel=True)
 
     async def write(self, path: str, content: bytes) -> str:
         """Replace or create the file, whole or not at all; parents are made, mode and links are kept."""
@@ -82,6 +88,18 @@ def _read(path: str, limit_bytes: int) -> bytes:
 
     # A file that is what it says comes as one part, and is not copied again.
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _holds(path: str, content: bytes) -> bool:
+    with open(path, "rb", buffering=0, opener=partial(_open, extra=os.O_NONBLOCK)) as file:
+        _refuse_irregular(path, os.fstat(file.fileno()).st_mode)
+        block = bytearray(_BLOCK_BYTES)
+        looked_at = 0
+        while size := file.readinto(block):
+            if block[:size] != content[looked_at : looked_at + size]:
+                return False
+            looked_at += size
+    return looked_at == len(content)
 
 
 def _write(path: str, content: bytes) -> None:

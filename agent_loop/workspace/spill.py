@@ -29,46 +29,47 @@ class Spill:
     def __init__(self, folder: str, limit_bytes: int = SPILL_LIMIT_BYTES) -> None:
         self._folder = folder
         self._limit = limit_bytes
-        self._waiting = bytearray()
+        self._waiting: list[bytes] = []
         self._written = 0
         self.started = False
         self.path: str | None = None
 
-    async def add(self, data: bytes) -> None:
+    async def add(self, *parts: bytes) -> None:
         """Append; what is beyond the limit is dropped, and a last line says so."""
         self.started = True
-        self._waiting += data
-        if len(self._waiting) >= _WRITE_BYTES:
+        self._waiting.extend(parts)
+        if sum(map(len, self._waiting)) >= _WRITE_BYTES:
             await self.flush()
 
     async def flush(self) -> None:
         """Write what still waits to be written together, in a worker thread."""
-        data, self._waiting = bytes(self._waiting), bytearray()
-        if data:
-            await run_sync(self._write, data)
+        parts, self._waiting = self._waiting, []
+        if any(parts):
+            await run_sync(self._write, parts)
 
     async def discard(self) -> None:
         """Remove the file: nobody will learn its name."""
         if self.path is not None:
             await run_sync(self._remove)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, parts: list[bytes]) -> None:
         room = self._limit - self._written
         if room <= 0 or (self._written and self.path is None):
             return
 
-        if len(data) > room:
-            data = data[:room] + b"\n[the rest was not kept]\n"
+        size = sum(map(len, parts))
+        if size > room:
+            parts = [b"".join(parts)[:room], b"\n[the rest was not kept]\n"]
 
         try:
-            self._append(data)
+            self._append(parts)
         except OSError as error:
             _log.warning("output of a command was not kept in %s: %s", self._folder, in_words(error))
             self._remove()
 
-        self._written += len(data)
+        self._written += size
 
-    def _append(self, data: bytes) -> None:
+    def _append(self, parts: list[bytes]) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         if self.path is None:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -77,7 +78,7 @@ class Spill:
             flags |= os.O_CREAT | os.O_EXCL
 
         with open(os.open(self.path, flags, 0o600), "ab") as file:
-            file.write(data)
+            file.writelines(parts)
 
     def _remove(self) -> None:
         if self.path is not None:

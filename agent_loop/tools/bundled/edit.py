@@ -101,8 +101,8 @@ class EditFile:
             return moved
 
         try:
-            unchanged = await files.read(change.real, limit_bytes=FILE_LIMIT_BYTES) == change.preimage
-        except (FileNotFoundError, IsADirectoryError, FileTooLarge):
+            unchanged = await files.holds(change.real, change.preimage)
+        except (FileNotFoundError, IsADirectoryError):
             unchanged = False
         if not unchanged:
             return failed(
@@ -132,7 +132,7 @@ def _edited(content: bytes, edits: list[Edit]) -> Edited:
         edited = apply_edits(content.decode(encoding).encode(), edits)
     except UnicodeError:
         raise NoMatch("the file says it is UTF-16 and is not, so it cannot be edited.", "BINARY") from None
-    return Edited(edited.content.decode().encode(encoding), edited.line, edited.count)
+    return Edited(edited.content.decode().encode(encoding), edited.line, edited.count, 0, 0)
 
 
 def _shown(path: str, old: bytes, edited: Edited) -> CardItem:
@@ -140,7 +140,7 @@ def _shown(path: str, old: bytes, edited: Edited) -> CardItem:
     new = edited.content
     pieces = (old, new)
     if max(len(old), len(new)) > WHOLE_DIFF_BYTES and old[:2] not in _UTF16:
-        pieces = _around(old, new)
+        pieces = _around(old, edited)
     if sum(map(len, pieces)) > 2 * WHOLE_DIFF_BYTES:
         return CardText(f"Changes {edited.count:,} places, from line {edited.line:,} on; too much to show.")
     try:
@@ -151,10 +151,13 @@ def _shown(path: str, old: bytes, edited: Edited) -> CardItem:
         )
 
 
-def _around(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+def _around(old: bytes, edited: Edited) -> tuple[bytes, bytes]:
     """What differs of both, with whole lines and a few more around it."""
-    head = _shared(old, new, from_end=False)
-    tail = min(_shared(old, new, from_end=True), min(len(old), len(new)) - head)
+    new = edited.content
+    was, now = old[edited.head : len(old) - edited.tail], new[edited.head : len(new) - edited.tail]
+    head = _shared(was, now, from_end=False)
+    tail = edited.tail + min(_shared(was, now, from_end=True), min(len(was), len(now)) - head)
+    head += edited.head
     for _ in range(CONTEXT_LINES + 1):
         head = max(old.rfind(b"\n", 0, head), 0)
     first = head + 1 if head else 0

@@ -32,11 +32,18 @@ class Edit:
 
 @record
 class Edited:
-    """What came of it; `line` is the first line that changed, counted from 1."""
+    """What came of it.
+
+    Attributes:
+        line: The first that changed, counted from 1.
+        head, tail: How many bytes no edit came near, at the beginning and at the end.
+    """
 
     content: bytes
     line: int
     count: int
+    head: int
+    tail: int
 
 
 class NoMatch(Exception):
@@ -53,19 +60,30 @@ def apply_edits(content: bytes, edits: Sequence[Edit]) -> Edited:
     Raises:
         NoMatch: One does not fit: `NOT_FOUND`, `AMBIGUOUS`, `SAME` or `NOT_ENCODABLE`.
     """
-    first_line, count = 0, 0
+    made: list[Edited] = []
     for at, edit in enumerate(edits, 1):
         try:
-            content, line, replaced = _apply(content, edit)
+            made.append(_apply(made[-1].content if made else content, edit))
         except NoMatch as refused:
             which = f"edit {at} of {len(edits)}: " if len(edits) > 1 else ""
             raise NoMatch(f"{which}{refused}", refused.code) from None
-        first_line = min(first_line or line, line)
-        count += replaced
-    return Edited(content, first_line, count)
+        if len(made) > 1:
+            made = [_after(*made)]
+    return made[0]
 
 
-def _apply(content: bytes, edit: Edit) -> tuple[bytes, int, int]:
+def _after(one: Edited, other: Edited) -> Edited:
+    """Both as one, in that order."""
+    return Edited(
+        other.content,
+        min(one.line, other.line),
+        one.count + other.count,
+        min(one.head, other.head),
+        min(one.tail, other.tail),
+    )
+
+
+def _apply(content: bytes, edit: Edit) -> Edited:
     if edit.old == edit.new:
         raise NoMatch("`old` and `new` are the same; nothing would change.", "SAME")
     if not edit.old:
@@ -82,7 +100,13 @@ def _apply(content: bytes, edit: Edit) -> tuple[bytes, int, int]:
         new = _encoded(edit.new, encoding)
         if new is None:
             raise NoMatch(f"the file is {encoding}, which cannot hold all of `new`.", "NOT_ENCODABLE")
-        return _spliced(flat, places, old, new), flat.line_of(places[0] + _same_head(old, new)), len(places)
+        return Edited(
+            _spliced(flat, places, old, new),
+            flat.line_of(places[0] + _same_head(old, new)),
+            len(places),
+            flat.real(places[0]),
+            len(content) - flat.real(places[-1] + len(old)),
+        )
     raise NoMatch(_not_found(flat, edit.old), "NOT_FOUND")
 
 

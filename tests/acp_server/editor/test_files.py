@@ -284,3 +284,19 @@ async def test_everything_but_text_is_the_disks(tmp_path: Path) -> None:
 
     assert list(tmp_path.iterdir()) == []
     assert buffers.services.asked == []
+
+
+async def test_what_a_buffer_holds_is_what_the_file_holds(tmp_path: Path) -> None:
+    """Contracts 2: a change between the question and the yes is seen, saved or not."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\r\n")
+    buffers = Buffers()
+    files = behind(buffers.services, tmp_path)
+
+    assert await files.holds(str(path), b"one\r\n")
+    buffers.unsaved[str(path)] = "two\n"
+    assert not await files.holds(str(path), b"one\r\n")
+    assert await files.holds(str(path), b"two\r\n")
+    buffers.unsaved[str(path)] = "x" * (CARRIED_BYTES + 1)
+    assert not await files.holds(str(path), b"one\r\n")
+    assert await behind(buffers.services, tmp_path, reads=False).holds(str(path), b"one\r\n")

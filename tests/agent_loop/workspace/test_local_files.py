@@ -210,3 +210,27 @@ async def test_a_name_that_vanishes_while_listing_does_not_spoil_the_list(
     monkeypatch.setattr(os, "scandir", lambda _: Scan())
 
     assert await FILES.entries(str(tmp_path)) == [Entry("gone", "other", 0)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 256 * 1024, 256 * 1024 + 1, 600_000])
+async def test_whether_a_file_holds_these_bytes_is_seen_to_the_last_one(size: int, tmp_path: Path) -> None:
+    """Contracts 2: what was approved is what runs, whatever changed, and where."""
+    content = os.urandom(size)
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    files = LocalFiles()
+
+    assert await files.holds(str(path), content)
+    assert not await files.holds(str(path), content + b"x")
+    if size:
+        assert not await files.holds(str(path), content[:-1])
+        assert not await files.holds(str(path), content[:-1] + bytes([content[-1] ^ 1]))
+        assert not await files.holds(str(path), bytes([content[0] ^ 1]) + content[1:])
+
+
+async def test_what_is_no_file_holds_nothing(tmp_path: Path) -> None:
+    """Our promise: as the disk says it."""
+    with pytest.raises(FileNotFoundError):
+        await LocalFiles().holds(str(tmp_path / "none"), b"")
+    with pytest.raises(IsADirectoryError):
+        await LocalFiles().holds(str(tmp_path), b"")
