@@ -8,6 +8,7 @@ import pytest
 
 from acp_server import __main__ as entry
 from acp_server import cli
+from acp_server.cli_parser import parse_all
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ([sys.executable, "-m", "acp_server"], [str(Path(sys.executable).with_name("acp-server"))])
@@ -99,3 +100,28 @@ def test_parsing_imports_nothing_that_could_print() -> None:
     )
 
     assert loaded.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["--model", "openai/x"],
+        ["--model=openai/x", "--state-dir", "a b", "--sandbox", "off", "--log-level="],
+        ["--model", "a/b", "--model", "c/d"],
+    ],
+    ids=" ".join,
+)
+def test_what_an_editor_says_is_read_as_the_parser_reads_it(argv: list[str]) -> None:
+    """Our promise: the short way for a start is the same grammar."""
+    assert cli._plain(argv) is not None
+    assert vars(cli.parse(argv)) == vars(parse_all(argv))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["--help"], ["--model"], ["--model", "--store"], ["--mod", "x"], ["demo"], ["--version"], ["x=y"]],
+)
+def test_everything_else_is_the_parsers(line: str) -> None:
+    """Our promise: mistakes, help and commands are told apart in one place."""
+    assert cli._plain(line.split()) is None
