@@ -16,12 +16,17 @@ class EditorFailed(OSError):
     """The editor refused, or did not answer; the message says so."""
 
 
+class EditorRefused(EditorFailed):
+    """It answered with an error."""
+
+
 async def ask_editor(calls: Calls, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     """Its answer; one that is no object reads as an empty one.
 
     Raises:
         FileNotFoundError: It says that there is no such thing.
-        EditorFailed: It answered with another error, not in time, or is gone.
+        EditorRefused: It answered with another error.
+        EditorFailed: It did not answer in time, or is gone.
     """
     try:
         with anyio.fail_after(timeout_s):
@@ -32,6 +37,6 @@ async def ask_editor(calls: Calls, method: str, params: dict[str, Any], timeout_
         raise EditorFailed("the editor is gone") from None
     except RpcError as error:
         said = one_line(clean_text(error.message))[:_WORDS_LIMIT] or f"error {error.code}"
-        kind = FileNotFoundError if error.code == NOT_FOUND else EditorFailed
+        kind = FileNotFoundError if error.code == NOT_FOUND else EditorRefused
         raise kind(f"the editor answered {method} with: {said}") from None
     return answer if isinstance(answer, dict) else {}

@@ -6,9 +6,10 @@ neither a byte order mark nor, often, the line ends of its file. Permission and 
 Source: https://agentclientprotocol.com/protocol/v1/file-system
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
-from acp_server.editor.ask import ask_editor
+from acp_server.editor.ask import EditorRefused, ask_editor
 from acp_server.rpc.calls import Calls
 from agent_loop import Entry, FileAccess, FileTooLarge, Roots, Survey
 
@@ -58,6 +59,11 @@ class EditorFiles:
         except FileNotFoundError:
             # An editor may know less than the disk: a file outside its project, or one it ignores.
             return _found(path, on_disk)
+        except EditorRefused:
+            if on_disk is None:
+                # Nobody has it. Not every editor has a code for that.
+                return _found(path, on_disk)
+            raise
         if saved is not None and on_disk is not None and _same_text(buffer, saved):
             return on_disk
         content = _as_file(buffer, saved or "")
@@ -115,8 +121,9 @@ class EditorFiles:
         saved = _carried(written)
         if saved is not None and _same_text(saved, text):
             return await self._disk.write(path, content)
-        if self._reads and _same_text(await self._buffer(path), text):
-            return UNSAVED
+        with suppress(OSError):
+            if self._reads and _same_text(await self._buffer(path), text):
+                return UNSAVED
         return CHANGED
 
     async def _on_disk(self, path: str, limit_bytes: int) -> bytes | None:

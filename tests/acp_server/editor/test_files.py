@@ -246,6 +246,23 @@ async def test_what_goes_wrong_in_the_editor_is_the_calls_failure(
     assert Path(path).read_text() == "a"
 
 
+async def test_a_file_nobody_has_is_missing_whatever_the_editor_calls_that(workshop: Workshop) -> None:
+    """Seen with real clients: "Internal error" for a file that is to be created."""
+
+    def refuses(_: object) -> None:
+        raise Refusal(-32603, "ENOENT: no such file or directory")
+
+    buffers = Buffers()
+    buffers.services.answers["fs/read_text_file"] = refuses
+    ctx, write = with_editor(workshop, buffers), Write()
+
+    outcome = await write.run(await write.prepare(write.arguments(path="a.txt", content="a"), ctx), ctx)
+
+    assert said(outcome) == "Created a.txt: 1 bytes written."
+    buffers.saves = lambda text: b"something else"
+    assert await ctx.workspace.files.write(str(workshop.root / "b.txt"), b"b") == CHANGED
+
+
 async def test_an_editor_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     """Our promise: in words, and no hang."""
     services = Services()
