@@ -215,7 +215,15 @@ def _finished_call(call_id: str, fact: ToolResult) -> Update:
     }
     if card.body:
         update["content"] = content_out(card.body)
-    return update
+    return {**update, **_exit_out(fact)}
+
+
+def _exit_out(fact: ToolResult) -> Update:
+    """How a command ended, for an editor's programs; a person reads it in the card."""
+    how = fact.exit
+    if how is None:
+        return {}
+    return {"rawOutput": {"exitCode": how.code, "signal": how.signal, "timedOut": how.timed_out}}
 
 
 def output_of(card: Card) -> str | None:
@@ -227,4 +235,5 @@ def _finished_terminal(call_id: str, fact: ToolResult, shown: str, output: str) 
     assert fact.card is not None
     call: Update = {"sessionUpdate": "tool_call_update", "toolCallId": call_id}
     *before, last = terminal_out.ended(call_id, shown, output, fact.exit)
-    return [*({**call, **fields} for fields in before), {**call, "status": STATUS[fact.card.status], **last}]
+    ended = {"status": STATUS[fact.card.status], **last, **_exit_out(fact)}
+    return [*({**call, **fields} for fields in before), {**call, **ended}]

@@ -80,19 +80,20 @@ class EditorFiles:
         except FileTooLarge:
             return False
 
-    async def write(self, path: str, content: bytes) -> str:
+    async def write(self, path: str, *content: bytes | memoryview) -> str:
         """Have the editor write it, and see to it that the disk then holds these bytes.
 
         Raises:
             OSError: As the disk's, or the editor did not write it.
         """
-        text = _carried(content) if self._writes else None
+        whole = b"".join(content)
+        text = _carried(whole) if self._writes else None
         if text is None:
-            return await self._disk.write(path, content)
+            return await self._disk.write(path, *content)
 
         params = {**self._place(path), "content": text.removeprefix(_BOM)}
         await ask_editor(self._calls, "fs/write_text_file", params, ANSWER_S)
-        return await self._settle(path, content, text)
+        return await self._settle(path, whole, text)
 
     async def entries(self, path: str) -> list[Entry]:
         """See `FileAccess.entries`."""

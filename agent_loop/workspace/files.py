@@ -46,9 +46,11 @@ class FileAccess(Protocol):
     async def holds(self, path: str, content: bytes) -> bool:
         """Whether a file's bytes are these, for the price of looking at them."""
 
-    async def write(self, path: str, content: bytes) -> str:
+    async def write(self, path: str, *content: bytes | memoryview) -> str:
         """Replace or create the file, whole or not at all; parents are made, mode and links are kept.
 
+        Args:
+            content: In pieces, so that who changes little of a big file need not copy all of it.
         Returns:
             What became of it otherwise, in words for the model; empty when the file holds these bytes.
         """

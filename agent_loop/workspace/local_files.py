@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -39,7 +40,7 @@ class LocalFiles:
         """Whether a file's bytes are these; it is never all in memory for that."""
         return await run_sync(_holds, path, content, abandon_on_cancel=True)
 
-    async def write(self, path: str, content: bytes) -> str:
+    async def write(self, path: str, *content: bytes | memoryview) -> str:
         """Replace or create the file, whole or not at all; parents are made, mode and links are kept."""
         await run_sync(_write, path, content)
         return ""
@@ -102,7 +103,7 @@ def _holds(path: str, content: bytes) -> bool:
     return looked_at == len(content)
 
 
-def _write(path: str, content: bytes) -> None:
+def _write(path: str, content: Sequence[bytes | memoryview]) -> None:
     target = os.path.realpath(path)
     parent = os.path.dirname(target)
     os.makedirs(parent, exist_ok=True)
@@ -112,7 +113,7 @@ def _write(path: str, content: bytes) -> None:
     try:
         # Private until it is whole: the file it replaces may be. A new file takes what the umask leaves.
         with open(draft, "xb", opener=partial(_open, mode=0o666 if mode is None else 0o600)) as file:
-            file.write(content)
+            file.writelines(content)
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
 

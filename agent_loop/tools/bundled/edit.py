@@ -113,8 +113,8 @@ class EditFile:
 
         if ctx.token.fired:
             return stopped_before_acting()
-        note = await files.write(change.real, change.edited.content)
-        if len(change.edited.content) <= READABLE_BYTES:
+        note = await files.write(change.real, *change.edited.parts)
+        if change.edited.size <= READABLE_BYTES:
             note_seen(ctx, change.real, change.edited.content)
 
         count, line = change.edited.count, change.edited.line
@@ -132,15 +132,16 @@ def _edited(content: bytes, edits: list[Edit]) -> Edited:
         edited = apply_edits(content.decode(encoding).encode(), edits)
     except UnicodeError:
         raise NoMatch("the file says it is UTF-16 and is not, so it cannot be edited.", "BINARY") from None
-    return Edited(edited.content.decode().encode(encoding), edited.line, edited.count, 0, 0)
+    middle = edited.content.decode().encode(encoding)
+    return Edited(content, 0, 0, middle, edited.line, edited.count)
 
 
 def _shown(path: str, old: bytes, edited: Edited) -> CardItem:
     """The change as a diff: of the whole file, or of the lines around it when the file is big."""
-    new = edited.content
-    pieces = (old, new)
-    if max(len(old), len(new)) > WHOLE_DIFF_BYTES and old[:2] not in _UTF16:
+    if max(len(old), edited.size) > WHOLE_DIFF_BYTES and old[:2] not in _UTF16:
         pieces = _around(old, edited)
+    else:
+        pieces = (old, edited.content)
     if sum(map(len, pieces)) > 2 * WHOLE_DIFF_BYTES:
         return CardText(f"Changes {edited.count:,} places, from line {edited.line:,} on; too much to show.")
     try:
@@ -153,8 +154,8 @@ def _shown(path: str, old: bytes, edited: Edited) -> CardItem:
 
 def _around(old: bytes, edited: Edited) -> tuple[bytes, bytes]:
     """What differs of both, with whole lines and a few more around it."""
-    new = edited.content
-    was, now = old[edited.head : len(old) - edited.tail], new[edited.head : len(new) - edited.tail]
+    end = len(old) - edited.tail
+    was, now = old[edited.head : end], edited.middle
     head = _shared(was, now, from_end=False)
     tail = edited.tail + min(_shared(was, now, from_end=True), min(len(was), len(now)) - head)
     head += edited.head
@@ -165,7 +166,10 @@ def _around(old: bytes, edited: Edited) -> tuple[bytes, bytes]:
     for _ in range(CONTEXT_LINES + 1):
         at = old.find(b"\n", last)
         last = len(old) if at < 0 else at + 1
-    return old[first:last], new[first : len(new) - (len(old) - last)]
+    # The new text from where either begins to where either ends, then without what is too much.
+    begin, stop = min(first, edited.head), max(last, end)
+    new = old[begin : edited.head] + now + old[end:stop]
+    return old[first:last], new[first - begin : len(new) - (stop - last)]
 
 
 def _shared(one: bytes, other: bytes, *, from_end: bool) -> int:

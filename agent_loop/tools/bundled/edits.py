@@ -32,18 +32,38 @@ class Edit:
 
 @record
 class Edited:
-    """What came of it.
+    """What came of it: a big file is held once, and what takes the place of its middle.
 
     Attributes:
+        old: All there was before.
+        head, tail: How many bytes of it no edit came near, at the beginning and at the end.
+        middle: What stands between these now.
         line: The first that changed, counted from 1.
-        head, tail: How many bytes no edit came near, at the beginning and at the end.
+        count: Places that were changed.
     """
 
-    content: bytes
-    line: int
-    count: int
+    old: bytes
     head: int
     tail: int
+    middle: bytes
+    line: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Of the content, in bytes."""
+        return self.head + len(self.middle) + self.tail
+
+    @property
+    def parts(self) -> tuple[bytes | memoryview, ...]:
+        """The content in pieces, nothing copied."""
+        whole = memoryview(self.old)
+        return whole[: self.head], self.middle, whole[len(whole) - self.tail :]
+
+    @property
+    def content(self) -> bytes:
+        """All there is now; made for each who asks."""
+        return b"".join(self.parts)
 
 
 class NoMatch(Exception):
@@ -60,27 +80,23 @@ def apply_edits(content: bytes, edits: Sequence[Edit]) -> Edited:
     Raises:
         NoMatch: One does not fit: `NOT_FOUND`, `AMBIGUOUS`, `SAME` or `NOT_ENCODABLE`.
     """
-    made: list[Edited] = []
+    edited: Edited | None = None
     for at, edit in enumerate(edits, 1):
         try:
-            made.append(_apply(made[-1].content if made else content, edit))
+            made = _apply(content if edited is None else edited.content, edit)
         except NoMatch as refused:
             which = f"edit {at} of {len(edits)}: " if len(edits) > 1 else ""
             raise NoMatch(f"{which}{refused}", refused.code) from None
-        if len(made) > 1:
-            made = [_after(*made)]
-    return made[0]
+        edited = made if edited is None else _together(edited, made)
+    assert edited is not None
+    return edited
 
 
-def _after(one: Edited, other: Edited) -> Edited:
-    """Both as one, in that order."""
-    return Edited(
-        other.content,
-        min(one.line, other.line),
-        one.count + other.count,
-        min(one.head, other.head),
-        min(one.tail, other.tail),
-    )
+def _together(one: Edited, other: Edited) -> Edited:
+    """Both as one; the other was made on what the one left."""
+    head, tail, now = min(one.head, other.head), min(one.tail, other.tail), other.content
+    middle = now[head : len(now) - tail]
+    return Edited(one.old, head, tail, middle, min(one.line, other.line), one.count + other.count)
 
 
 def _apply(content: bytes, edit: Edit) -> Edited:
@@ -100,13 +116,10 @@ def _apply(content: bytes, edit: Edit) -> Edited:
         new = _encoded(edit.new, encoding)
         if new is None:
             raise NoMatch(f"the file is {encoding}, which cannot hold all of `new`.", "NOT_ENCODABLE")
-        return Edited(
-            _spliced(flat, places, old, new),
-            flat.line_of(places[0] + _same_head(old, new)),
-            len(places),
-            flat.real(places[0]),
-            len(content) - flat.real(places[-1] + len(old)),
-        )
+        head, end = flat.real(places[0]), flat.real(places[-1] + len(old))
+        line = flat.line_of(places[0] + _same_head(old, new))
+        middle = _spliced(flat, places, old, new)
+        return Edited(content, head, len(content) - end, middle, line, len(places))
     raise NoMatch(_not_found(flat, edit.old), "NOT_FOUND")
 
 
@@ -141,16 +154,16 @@ class _Flat:
 
 
 def _spliced(flat: _Flat, places: Sequence[int], old: bytes, new: bytes) -> bytes:
+    """What stands from the first place to the end of the last."""
     # Views: a slice of a file of many megabytes would be a copy of it.
     whole = memoryview(flat.content)
     parts: list[bytes | memoryview] = []
-    done = 0
+    done = flat.real(places[0])
     for place in places:
         start, end = flat.real(place), flat.real(place + len(old))
         parts.append(whole[done:start])
         parts.extend(_changed(flat, place, old, new))
         done = end
-    parts.append(whole[done:])
     return b"".join(parts)
 
 

@@ -297,6 +297,15 @@ def test_a_terminal_is_told_the_rest_and_how_it_ended(
     assert meta.get("terminal_exit") == (None if status is None else {"terminal_id": "c1", **status})
 
 
+@pytest.mark.parametrize("terminals", [None, {}])
+def test_how_a_command_ended_is_there_for_programs(terminals: dict[str, str] | None) -> None:
+    """Issue "Acting with consent", cards: exit code and signal structured."""
+    *_, told = updates_of(ended("", Exit(None, "SIGKILL", timed_out=True)), drawn=terminals)
+
+    assert told["rawOutput"] == {"exitCode": None, "signal": "SIGKILL", "timedOut": True}
+    assert "rawOutput" not in updates_of(ended("", None), drawn=terminals)[-1]
+
+
 def test_a_long_output_is_told_in_pieces() -> None:
     """Contracts 2: a field on the wire is at most 32 KiB."""
     text = "x" * 60_000
