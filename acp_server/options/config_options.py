@@ -14,10 +14,8 @@ MODEL: Final = "model"
 
 
 def config_options(mode: PermissionMode, models: ModelState) -> list[dict[str, Any]]:
-    """Every option with its current value, the most important first; a model without others is no choice."""
-    options = [_mode_option(mode)]
-    if len(models.offered) > 1:
-        options.append(_model_option(models))
+    """Every option with its current value, the most important first; one model is shown, too: it answers."""
+    options = [_mode_option(mode), _model_option(models)]
     if models.thoughts:
         options.append(thought_option(models.thought, models.thoughts))
     return options

@@ -274,3 +274,18 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_there_on_load(tmp_path
 
         [shown] = [u["content"] for u in editor.updates() if u["sessionUpdate"] == "user_message_chunk"]
         assert shown == SHOWN
+
+
+async def test_the_only_model_is_shown_and_may_be_set_again(settings: Path, tmp_path: Path) -> None:
+    """Scenario B91: what a server was started with is current. B90: setting just that again is fine."""
+    settings.unlink()
+    async with connected(tmp_path, MemoryModel()) as editor:
+        opened = await editor.result(editor.send("session/new", cwd=editor.cwd, mcpServers=[]))
+
+        [_, model] = opened["configOptions"]
+        assert (model["currentValue"], model["options"]) == (
+            "scripted/test",
+            [{"value": "scripted/test", "name": "test"}],
+        )
+        again = editor.send("session/set_model", sessionId=opened["sessionId"], modelId="scripted/test")
+        assert await editor.result(again) == {}

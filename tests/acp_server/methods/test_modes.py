@@ -40,8 +40,8 @@ def mode_updates(editor: MemoryEditor) -> list[dict[str, Any]]:
 def test_what_can_be_chosen_is_said_in_both_forms(mode: PermissionMode) -> None:
     """ACP, session modes and config options: the same modes, the same current one, every option a default."""
     state = schema.SessionModeState.model_validate(modes(mode))
-    (option,) = config_options(mode, ONE_MODEL)
-    schema.SetSessionConfigOptionResponse.model_validate({"configOptions": [option]})
+    option, model = config_options(mode, ONE_MODEL)
+    schema.SetSessionConfigOptionResponse.model_validate({"configOptions": [option, model]})
 
     assert [each.id for each in state.available_modes] == [each["value"] for each in option["options"]]
     assert [each.id for each in state.available_modes] == list(get_args(PermissionMode))
