@@ -69,6 +69,8 @@ class ToolContext:
         append: Log a plugin's fact, or the plan.
         output: Show all output so far, bounded (live only), and whether some was left out.
         terminal: Show the editor's terminal of that id, in which the call's command runs (live only).
+        hidden: Whether the person keeps the file at a real path from this tool; for whoever looks into files
+            that its effect does not name. Blocks.
     """
 
     session_id: str
@@ -81,6 +83,7 @@ class ToolContext:
     append: Callable[[PluginFact | PlanChanged], object] = field(repr=False)
     output: Callable[[str, bool], None] = field(repr=False)
     terminal: Callable[[str], None] = field(repr=False)
+    hidden: Callable[[str], bool] | None = field(default=None, repr=False)
 
 
 @record

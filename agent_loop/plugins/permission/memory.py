@@ -22,7 +22,8 @@ from agent_loop.plugins.permission.grants import (
     options_for,
 )
 from agent_loop.plugins.permission.policy import Ruling
-from agent_loop.tools.tool import PreparedCall
+from agent_loop.record import replace
+from agent_loop.tools.tool import Effect, PreparedCall
 
 _ID_CHARS = 8
 
@@ -60,6 +61,12 @@ class Memory:
             return said
         where = "always in this project" if same[-1] in in_project else "for this session"
         return Ruling("allow", f"{same[-1].text}, {where}")
+
+    def hides(self, call: PreparedCall, real: str) -> bool:
+        """Whether a rule denies the tool of a call the file at a real path. Blocks: it looks at the disk."""
+        prepared = replace(call.prepared, effect=Effect("read", (real,)))
+        said = self._by_rule(replace(call, arguments={}, prepared=prepared))
+        return said is not None and said.verdict == "deny"
 
     def options(self, call: PreparedCall) -> tuple[Option, ...]:
         """What the person can answer, those for longer included where it can be said what they cover."""

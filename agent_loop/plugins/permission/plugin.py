@@ -9,6 +9,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -34,6 +35,7 @@ from agent_loop.plugins.permission.approver import (
 from agent_loop.plugins.permission.policy import Ruling, verdict
 from agent_loop.plugins.permission.session_grants import kept_in, session_fact
 from agent_loop.plugins.scope import PluginScope
+from agent_loop.record import replace
 from agent_loop.tools.tool import EXECUTE, PreparedCall, ToolContext, ToolOutcome
 from agent_loop.workspace.roots import OutsideRoots
 
@@ -121,6 +123,8 @@ class Permission:
         if memory is not None:
             await self._remember(memory, call, decision)
         if decision.allowed:
+            if memory is not None and looks:
+                call = replace(call, ctx=replace(call.ctx, hidden=partial(memory.hides, call)))
             return await next(call)
         return ToolOutcome((Text(_words(decision)),), is_error=True, outcome="denied", error_code="DENIED")
 

@@ -1,7 +1,10 @@
 """Finds text in files."""
 
+import os
+from collections.abc import Sequence
 from typing import Annotated
 
+from anyio.to_thread import run_sync
 from pydantic import BaseModel, Field
 
 from agent_loop.cards import Card, Location
@@ -14,6 +17,7 @@ from agent_loop.tools.bundled.ripgrep import name_flags, run_ripgrep
 from agent_loop.tools.failures import failed
 from agent_loop.tools.tool import Effect, Prepared, ToolContext, ToolOutcome, ToolRefused
 
+_MATCH, _BESIDE = "\N{SYMBOL FOR UNIT SEPARATOR}:", "\N{SYMBOL FOR UNIT SEPARATOR}-"
 LINES_LIMIT = 250
 LINE_CHARS = 300
 
@@ -66,15 +70,35 @@ class Search:
             return failed(str(refused), refused.code)
         if not found.lines:
             return ToolOutcome(content=(Text("No matches."),))
-        lines = [*found.lines]
+        lines = await run_sync(_visible, found.lines, ctx)
+        first = len(found.lines)
+        if len(lines) < first:
+            lines.append(f"[{first - len(lines)} lines left out, of files that a rule keeps from you]")
         if found.more:
-            lines.append(f"[only the first {len(lines)} lines; narrow the pattern, the path or the glob]")
+            lines.append(f"[only the first {first} lines; narrow the pattern, the path or the glob]")
         return ToolOutcome(content=(Text("\n".join(lines)),))
+
+
+def _visible(lines: Sequence[str], ctx: ToolContext) -> list[str]:
+    """The lines of files the model may see, as they are shown to it."""
+    base, hidden = os.path.realpath(ctx.workspace.roots.cwd), ctx.hidden
+    seen: dict[str, bool] = {}
+    shown = []
+    for line in lines:
+        mark = _MATCH if _MATCH in line else _BESIDE
+        path, found, _ = line.partition(mark)
+        if found and hidden is not None and path not in seen:
+            seen[path] = hidden(os.path.realpath(os.path.join(base, path)))
+        if not seen.get(path, False):
+            shown.append(line.replace(mark, mark[-1], 2))
+    return shown
 
 
 def _flags(args: SearchArguments) -> list[str]:
     flags = ["--line-number", "--no-heading", "--with-filename", f"--max-columns={LINE_CHARS}"]
     flags.append("--max-columns-preview")
+    # So that a path can be told from what follows it.
+    flags += [f"--field-match-separator={_MATCH}", f"--field-context-separator={_BESIDE}"]
     if args.literal:
         flags.append("--fixed-strings")
     if args.ignore_case:

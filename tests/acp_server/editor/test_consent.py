@@ -8,6 +8,7 @@ import pytest
 from anyio import to_thread
 
 from acp_server import cli
+from agent_loop import find_ripgrep
 from agent_loop.plugins.permission.plugin import DENIED
 from tests.doubles.memory_editor import connected
 from tests.doubles.memory_model import MemoryModel, calls, says
@@ -118,3 +119,24 @@ async def test_why_tells_of_a_call_as_it_was_decided(
             f"ran nothing: {DENIED}",
         ],
     ]
+
+
+@pytest.mark.skipif(find_ripgrep() is None, reason="ripgrep is not installed")
+async def test_a_search_of_the_folder_does_not_tell_what_a_rule_keeps_back(tmp_path: Path) -> None:
+    """Issue: a deny on a path holds whatever way leads there, as far as it can be seen."""
+    project, state = tmp_path / "project", tmp_path / "state"
+    for folder in (project, state):
+        folder.mkdir()
+    (project / "secret.txt").write_text("key = 4711\n")
+    (project / "open.txt").write_text("key = none\n")
+    (state / "config.toml").write_text(
+        'format = 1\n[permission]\nrules = [{ effect = "deny", path = "secret.txt" }]\n'
+    )
+    model = MemoryModel(calls(("c1", "search", {"pattern": "key"})), says("Done."))
+    async with connected(tmp_path, model) as editor:
+        await editor.result(editor.prompt(await editor.new_session()))
+
+    told = str(model.requests[1].messages[-1])
+    assert "open.txt:1:key = none" in told
+    assert "4711" not in told
+    assert "secret.txt" not in told

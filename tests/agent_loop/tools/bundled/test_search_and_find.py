@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from agent_loop.cards import Location
+from agent_loop.record import replace
 from agent_loop.tools.bundled import bundled_tools, find, ripgrep, search
 from agent_loop.tools.bundled.find import Find
 from agent_loop.tools.bundled.search import Search
@@ -193,3 +194,31 @@ def test_nobody_is_told_of_a_tool_that_cannot_work(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("agent_loop.tools.bundled.ripgrep_path", lambda: None)
 
     assert [tool.name for tool in bundled_tools() if tool.name in ("search", "find")] == []
+
+
+async def test_what_is_kept_from_the_model_is_not_found_by_a_search_of_the_folder_above(
+    project: Workshop,
+) -> None:
+    """Issue "Acting with consent": a deny holds on real paths, also for a file that nobody named."""
+    asked: list[str] = []
+
+    def hidden(real: str) -> bool:
+        asked.append(real)
+        return real.endswith("/src/a.py")
+
+    ctx = replace(project.context(), hidden=hidden)
+    arguments = SEARCH.arguments(pattern="value", context=1)
+
+    told = said(await SEARCH.run(await SEARCH.prepare(arguments, ctx), ctx))
+
+    assert "src/deep/b.ts:1:const value = 'one $x'" in told.splitlines()
+    assert told.endswith("[3 lines left out, of files that a rule keeps from you]")
+    assert "a.py" not in told
+    assert sorted(asked) == [f"{project.root}/src/a.py", f"{project.root}/src/deep/b.ts"]
+
+
+async def test_lines_beside_a_match_are_told_from_it(project: Workshop) -> None:
+    """ripgrep's own way: a colon for a match, a hyphen beside it."""
+    told = said(await project.run(SEARCH, pattern="value = 1", context=1))
+
+    assert told.splitlines() == ["src/a.py-1-import os", "src/a.py:2:value = 1", "src/a.py-3-# VALUE"]
