@@ -70,6 +70,8 @@ class Scripted:
         Raises:
             ProviderError: It cannot be read; the message says where.
         """
+        if self._loaded:
+            return
         async with self._loading:
             if not self._loaded:
                 self._lines.extend(await to_thread.run_sync(_read_script, self._path))

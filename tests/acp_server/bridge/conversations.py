@@ -185,7 +185,13 @@ async def converse(folder: Path, answers: list[list[Item]], script: list[Move]) 
         return await _converse(folder, model, script)
 
 
+# A failed call is made again soon: its usual pauses are longer than anybody waits here.
+SETTINGS = "format = 1\n[plugins.retry]\nattempts = 3\nbase_s = 0.001\n"
+
+
 async def _converse(folder: Path, model: MemoryModel, script: list[Move]) -> list[str]:
+    (folder / "state").mkdir()
+    (folder / "state" / "config.toml").write_text(SETTINGS)
     async with connected(folder, model) as editor:
         talk = Conversation(editor, model)
         for _ in range(SESSIONS):
